@@ -200,7 +200,7 @@ impl TimingBuilder {
 
     /// The durations; an error if they are not safe together.
     pub fn build(self) -> Result<Timing, Error> {
-        let ttl = parse_ttl(self.ttl)?;
+        let ttl = Ttl::try_from(self.ttl)?;
         let whole = ttl.as_duration();
         let margin = self.margin.unwrap_or(whole / 50);
         let timeout = self.timeout.unwrap_or((whole / 10).min(Duration::from_secs(5)));
@@ -251,21 +251,6 @@ fn in_millis(span: Duration) -> Duration {
 
 /// Shortest period or timeout.
 const LEAST: Duration = Duration::from_millis(1);
-
-fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
-    let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-    let whole = Duration::from_millis(millis) == ttl;
-    Ttl::from_millis(millis).filter(|_| whole).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Invalid,
-            format!(
-                "a ttl is a whole number of milliseconds from {} to {}, not {ttl:?}: use 15s, for example",
-                Ttl::MIN,
-                Ttl::MAX
-            ),
-        )
-    })
-}
 
 fn unsafe_together(ttl: Ttl, arithmetic: String) -> Error {
     let advice = "use a longer ttl, or a shorter request timeout, period or grace";

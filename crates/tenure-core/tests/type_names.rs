@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const SAME_NOTION: &[(&str, &str, &str)] = &[
     ("tenure", "Coordinator", BLOCKING),
     ("tenure", "CoordinatorBuilder", BLOCKING),
+    ("tenure", "Keys", BLOCKING),
     ("tenure", "Lease", BLOCKING),
     ("tenure", "Request", BLOCKING),
 ];

@@ -11,6 +11,7 @@ pub mod clock;
 mod coordinator;
 mod host;
 mod keeper;
+mod keys;
 mod lease;
 mod observe;
 pub mod record;
@@ -23,6 +24,7 @@ pub use host::{Logbook, Survivor, Survivors, Verdicts, WitnessPart, process_hold
 pub use keeper::{
     AttemptOutcome, AttemptReport, Event, EventReport, LeaseState, Operation, Recorder, Renewal,
 };
+pub use keys::{Creation, KeyEntries, KeyEntry, Keys, Replacement, Revision};
 pub use lease::{Handle, Lease, Request, WorkGuard};
 pub use observe::{Change, ChangeKind, Observation, Observations, Watch, WatchEvent};
 pub use set::{LeaseSet, SetLoss, SetRequest};

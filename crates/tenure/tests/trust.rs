@@ -387,3 +387,29 @@ async fn an_inconclusive_check_is_neither_remembered_nor_forgotten() {
     assert_eq!(again().await.unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(has_sound(&directory));
 }
+
+#[tokio::test]
+async fn a_breach_seen_by_a_plain_key_ends_the_grants_of_leases_and_the_other_way_round() {
+    for by_key in [true, false] {
+        let (directory, store) = (Directory::new(), Remote::new());
+        let coordinator = directory.connect(&store).await.unwrap();
+        let keys = coordinator.keys();
+        let (plain, leased) = if by_key { ("k", "lease") } else { ("plain", "k") };
+        keys.create_if_absent(plain, "one", None).await.unwrap();
+        let lease = hold(&coordinator, leased).await;
+        store.lies.keeps_version.store(true, Ordering::SeqCst);
+        let refused = if by_key {
+            keys.renew(plain).await.unwrap_err().kind()
+        } else {
+            lease.renew().await.unwrap_err().kind()
+        };
+        store.lies.keeps_version.store(false, Ordering::SeqCst);
+        assert!([ErrorKind::Unsupported, ErrorKind::Lost].contains(&refused), "{refused:?}");
+        assert_refuses(&coordinator, "which is not new").await;
+        let error = keys.create_if_absent("another", "one", None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("key another on remote:here is not changed"), "{error}");
+        assert!(keys.get(plain).await.unwrap().is_some(), "reads continue");
+        assert!(!directory.is_trusted(&store).await);
+    }
+}

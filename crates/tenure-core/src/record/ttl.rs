@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::{Error, ErrorKind};
+
 /// Time that a held version lasts without a renewal, in whole milliseconds; fixed for a term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ttl(u32);
@@ -29,6 +31,25 @@ impl Ttl {
     /// The ttl as a duration.
     pub const fn as_duration(self) -> Duration {
         Duration::from_millis(self.0 as u64)
+    }
+}
+
+impl TryFrom<Duration> for Ttl {
+    type Error = Error;
+
+    fn try_from(ttl: Duration) -> Result<Self, Error> {
+        let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let whole = Duration::from_millis(millis) == ttl;
+        Self::from_millis(millis).filter(|_| whole).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                format!(
+                    "a ttl is a whole number of milliseconds from {} to {}, not {ttl:?}: use 15s, for example",
+                    Self::MIN,
+                    Self::MAX
+                ),
+            )
+        })
     }
 }
 

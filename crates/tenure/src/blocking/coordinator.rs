@@ -5,7 +5,7 @@ use tenure_core::Holder;
 use tenure_core::record::Record;
 use tenure_store::{Guarantees, Key, Prefix, Store};
 
-use super::{CoordinatorBuilder, Lease, Request, block_on};
+use super::{CoordinatorBuilder, Keys, Lease, Request, block_on};
 use crate::{Error, Forgotten, Handle, Observation, Observations, Survivors};
 
 /// A connection to a store, and the keeper of its leases, for blocking threads. Cheap to clone.
@@ -31,6 +31,11 @@ impl Coordinator {
     /// A request for the lease of this key.
     pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
         self.0.lease(key).map(Request)
+    }
+
+    /// The plain keys of the store: see [`Coordinator::keys`](crate::Coordinator::keys).
+    pub fn keys(&self) -> Keys {
+        Keys(self.0.keys())
     }
 
     /// Continues the term of a handle in this process: see [`Coordinator::resume`](crate::Coordinator::resume).

@@ -80,11 +80,13 @@ macro_rules! same {
 
 mod builder;
 mod coordinator;
+mod keys;
 mod lease;
 mod request;
 
 pub use builder::CoordinatorBuilder;
 pub use coordinator::Coordinator;
+pub use keys::Keys;
 pub use lease::Lease;
 pub use request::Request;
 

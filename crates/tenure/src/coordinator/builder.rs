@@ -7,6 +7,7 @@ use super::Coordinator;
 use super::connect::RunningKeeper;
 use crate::clock::{BootClock, Clock};
 use crate::keeper::{Connection, Recorder};
+use crate::keys::KeyMemory;
 use crate::observe::Observers;
 use crate::{Error, Logbook, Verdicts};
 
@@ -86,10 +87,11 @@ impl CoordinatorBuilder {
         };
         let RunningKeeper { keeper, store, guarantees, host } = self.start(Arc::clone(&clock), make).await?;
         let logbook = host.logbook.clone();
+        let keys = Arc::new(KeyMemory::new(host.clone()));
         let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), host));
         let connection =
             Connection { keeper, store: store.into(), guarantees, clock, holder: Arc::new(holder) };
-        Ok(Coordinator { connection, observers, logbook })
+        Ok(Coordinator { connection, observers, keys, logbook })
     }
 
     /// Connects without testing the store live. Tenure still requires its declared guarantees, and trusts them.

@@ -19,6 +19,7 @@ use tenure_store::{Guarantees, Key, Prefix, Store};
 use crate::host::witness::Survivors;
 use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{Command, Connection};
+use crate::keys::{KeyMemory, Keys};
 use crate::lease::Request;
 use crate::observe::{Observation, Observations, Observers, Watch, keys};
 use crate::set::SetRequest;
@@ -31,6 +32,7 @@ use crate::{Error, ErrorKind};
 pub struct Coordinator {
     connection: Connection,
     observers: Arc<Observers>,
+    keys: Arc<KeyMemory>,
     logbook: Option<Arc<LogbookClient>>,
 }
 
@@ -63,6 +65,11 @@ impl Coordinator {
         let keys = keys.into_iter().take(SetRequest::MEMBERS_MAX + 1);
         let keys = keys.map(|key| Key::parse(key.as_ref())).collect::<Result<_, _>>()?;
         SetRequest::new(self.connection.clone(), keys)
+    }
+
+    /// The plain keys of the store, for a new owner with a random secret. [`Keys::owner`] sets another one.
+    pub fn keys(&self) -> Keys {
+        Keys::new(self.connection.clone(), Arc::clone(&self.keys))
     }
 
     /// The current record of a key; `None` if there is none.

@@ -7,8 +7,11 @@ use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ReplyTo;
+use super::reporter::Report;
+use super::weak_keeper::WeakKeeper;
 use crate::Error;
 use crate::host::fork::ForkGuard;
+use crate::trust::breach::Breach;
 
 /// Identifies one lease of one coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +39,10 @@ pub(crate) enum Command {
     Drained { id: LeaseId },
     /// The work under it cannot be stopped.
     CannotStop { id: LeaseId, because: Arc<str> },
+    /// Pass a report on.
+    Report(Report),
+    /// The store gave an answer about this key that a sound store does not give by itself, or broke a promise.
+    Suspect { key: Key, breach: Option<Breach> },
     /// Make calls on the store, on the keeper's runtime.
     Visit(Visit),
     /// Release everything, and refuse new requests.
@@ -54,6 +61,11 @@ impl KeeperHandle {
     pub(crate) fn new(fork_guard: ForkGuard) -> (Self, mpsc::UnboundedReceiver<Command>) {
         let (commands, receiver) = mpsc::unbounded_channel();
         (Self { commands, ids: Arc::default(), fork_guard }, receiver)
+    }
+
+    /// A channel that does not keep the keeper running.
+    pub(crate) fn downgrade(&self) -> WeakKeeper {
+        WeakKeeper::new(&self.commands)
     }
 
     pub(crate) fn next_id(&self) -> LeaseId {

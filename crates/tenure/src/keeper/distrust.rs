@@ -21,8 +21,6 @@ use crate::{Error, ErrorKind};
 /// Evidence against the store.
 #[derive(Debug, Default)]
 pub(crate) struct Distrust {
-    /// The breach and its key.
-    breach: Option<(Breach, Key)>,
     /// Pending removal of the verdict that the store is sound.
     voiding: Option<Shared<BoxFuture<'static, ()>>>,
 }
@@ -127,7 +125,7 @@ impl Keeper {
 
     /// The error of every grant after a breach.
     pub(crate) fn breach_error(&self, key: &Key) -> Option<Error> {
-        let (breach, on) = self.distrust.breach.as_ref()?;
+        let (breach, on) = self.trust.breach()?;
         let store = &self.store_name;
         let sentence = format!(
             "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could \
@@ -149,14 +147,21 @@ impl Keeper {
         }
     }
 
+    /// Takes in an answer to a call that belongs to no lease.
+    pub(crate) fn suspect(&mut self, key: &Key, breach: Option<Breach>) {
+        self.void_verdict();
+        if let Some(breach) = breach {
+            self.stop_granting(breach, key);
+        }
+    }
+
     /// Stops granting. A holder keeps its lease until there is evidence against that lease.
     fn stop_granting(&mut self, breach: Breach, key: &Key) {
-        if self.distrust.breach.is_some() {
+        let what = breach.to_string().into();
+        if !self.trust.convict(breach, key) {
             return;
         }
-        let what = breach.to_string().into();
         self.reporter.report(Report::Breach { store: Arc::clone(&self.store_name), key: key.clone(), what });
-        self.distrust.breach = Some((breach, key.clone()));
         let seeking = self.leases.iter().filter(|(_, entry)| entry.machine.is_seeking());
         let seeking = seeking.filter(|(_, entry)| self.refusal_of(entry).is_some());
         let ids: Vec<_> = seeking.map(|(id, _)| *id).collect();

@@ -178,7 +178,8 @@ pub(crate) fn is_worth_logging(look: &Look, clock: StoreClock) -> bool {
 /// True if the content can run out.
 pub(crate) fn runs_out(content: &Content) -> bool {
     let Content::Record(record, _) = content else { return false };
-    matches!(record.state, State::Held | State::Revoked(_) | State::Reserved(_))
+    // The entry of a plain key may have no ttl.
+    matches!(record.state, State::Held | State::Revoked(_) | State::Reserved(_)) && record.ttl.is_some()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

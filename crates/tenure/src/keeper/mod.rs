@@ -25,6 +25,7 @@ mod recorder;
 mod reply_to;
 mod reporter;
 mod timers;
+mod weak_keeper;
 pub(crate) mod witnesses;
 
 use std::collections::HashMap;
@@ -60,9 +61,11 @@ pub use event::Event;
 pub(crate) use held_lease::HeldLease;
 pub(crate) use host_state::HostState;
 pub use lease_state::{LeaseState, Renewal};
+pub(crate) use pace::next_write;
 pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};
 pub(crate) use reply_to::ReplyTo;
 pub(crate) use reporter::Reporter;
+pub(crate) use weak_keeper::WeakKeeper;
 
 /// The loop that turns effects into calls and answers into inputs, for all leases of a coordinator.
 #[derive(Debug)]
@@ -215,6 +218,8 @@ impl Keeper {
                 self.resume_lapsed(id);
                 self.step(id, Input::CannotStop(because));
             }
+            Command::Report(report) => self.reporter.report(report),
+            Command::Suspect { key, breach } => self.suspect(&key, breach),
             Command::Visit(visit) => self.in_flight.visit(visit),
             Command::ShutDown { reply } => {
                 self.closing.get_or_insert_default().replies.push(reply);

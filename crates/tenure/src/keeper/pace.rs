@@ -15,12 +15,8 @@ impl Keeper {
     /// a release by the next acquire. No write waits longer than the interval, whatever the number of contenders.
     pub(crate) fn pace(&mut self, key: &Key, now: Instant) -> Duration {
         let interval = self.write_interval;
-        let Some(known) = self.keys.get_mut(key).filter(|_| interval >= STRICT) else {
-            return Duration::ZERO;
-        };
-        let at = known.next_write_at.map_or(now, |next_write_at| next_write_at.clamp(now, now + interval));
-        known.next_write_at = Some(at + interval);
-        at.since(now)
+        let known = self.keys.get_mut(key);
+        known.map_or(Duration::ZERO, |known| next_write(&mut known.next_write_at, interval, now))
     }
 
     /// Completes `first`, then waits for the write interval.
@@ -39,6 +35,17 @@ impl Keeper {
             None => next_write_at,
         })
     }
+}
+
+/// Time for which the next write of a key waits, if the store accepts one per `interval`. `next_write_at` is the earliest
+/// time of the write after that.
+pub(crate) fn next_write(next_write_at: &mut Option<Instant>, interval: Duration, now: Instant) -> Duration {
+    if interval < STRICT {
+        return Duration::ZERO;
+    }
+    let at = next_write_at.map_or(now, |next_write_at| next_write_at.clamp(now, now + interval));
+    *next_write_at = Some(at + interval);
+    at.since(now)
 }
 
 /// Intervals of at least this length are enforced between any two writes: R2 and Google accept one write of a key per second.

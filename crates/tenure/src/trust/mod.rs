@@ -3,16 +3,17 @@
 pub(crate) mod breach;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_core::check;
-use tenure_store::Store;
+use tenure_store::{Key, Store};
 
 use crate::clock::{Clock, Instant, timeout};
 use crate::host::entropy::Entropy;
 use crate::host::workers::Workers;
 use crate::{Error, ErrorKind, Verdicts};
+use breach::Breach;
 
 /// Trust in one store, shared with other processes of this machine.
 ///
@@ -23,6 +24,8 @@ pub(crate) struct Trust {
     cache: Option<Arc<VerdictCache>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
+    /// The first breach that was seen, and its key.
+    breach: OnceLock<(Breach, Key)>,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,8 @@ impl Trust {
         let place = store.identity().place.filter(|_| check::is_checked_live(store));
         let cache = verdicts.zip(place);
         let cache = cache.map(|(verdicts, place)| VerdictCache { verdicts, place, clock: Arc::clone(clock) });
-        Self { cache: cache.map(Arc::new), clock: Arc::clone(clock), workers }
+        let (cache, breach) = (cache.map(Arc::new), OnceLock::new());
+        Self { cache, clock: Arc::clone(clock), workers, breach }
     }
 
     /// Checks the store as [`check::connect_check`] does, unless a valid verdict says that it is sound and `again` is
@@ -66,6 +70,16 @@ impl Trust {
             Err(_) => {}
         }
         checked
+    }
+
+    /// The first breach that was seen, and its key. Nothing more is granted or changed on the store.
+    pub(crate) fn breach(&self) -> Option<&(Breach, Key)> {
+        self.breach.get()
+    }
+
+    /// Ends the trust for good. True if this is the first breach.
+    pub(crate) fn convict(&self, breach: Breach, key: &Key) -> bool {
+        self.breach.set((breach, key.clone())).is_ok()
     }
 
     /// Voids the verdict after a suspected breach: the next process that connects checks the store first.

@@ -139,6 +139,7 @@ const CLOCKS: &[&str] = &[
     "tenure/handles",
     "tenure/heed_tree",
     "tenure/keeper",
+    "tenure/keys",
     "tenure/lease",
     "tenure/logbook",
     "tenure/panics",
