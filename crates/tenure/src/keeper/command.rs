@@ -1,14 +1,14 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tenure_core::Token;
 use tenure_core::machine::AcquireParams;
 use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
 
-use super::ReplyTo;
 use super::reporter::Report;
 use super::weak_keeper::WeakKeeper;
+use super::{LastError, ReplyTo};
 use crate::Error;
 use crate::host::fork::ForkGuard;
 use crate::trust::breach::Breach;
@@ -29,6 +29,7 @@ pub(crate) enum Command {
         params: Box<AcquireParams>,
         witnessed: bool,
         token: Option<Token>,
+        failures: Option<Arc<LastError>>,
         reply_to: ReplyTo,
     },
     /// Renew it now.
@@ -54,13 +55,14 @@ pub(crate) enum Command {
 pub(crate) struct KeeperHandle {
     commands: mpsc::UnboundedSender<Command>,
     ids: Arc<AtomicU64>,
+    shut_down: Arc<AtomicBool>,
     fork_guard: ForkGuard,
 }
 
 impl KeeperHandle {
     pub(crate) fn new(fork_guard: ForkGuard) -> (Self, mpsc::UnboundedReceiver<Command>) {
         let (commands, receiver) = mpsc::unbounded_channel();
-        (Self { commands, ids: Arc::default(), fork_guard }, receiver)
+        (Self { commands, ids: Arc::default(), shut_down: Arc::default(), fork_guard }, receiver)
     }
 
     /// A channel that does not keep the keeper running.
@@ -76,8 +78,16 @@ impl KeeperHandle {
     /// copy of the process has no keeper, and must not even touch the locks of the channel.
     pub(crate) fn send(&self, command: Command) {
         if self.fork_guard.is_present() {
+            if let Command::ShutDown { .. } = command {
+                self.shut_down.store(true, Ordering::Relaxed);
+            }
             let _ = self.commands.send(command);
         }
+    }
+
+    /// True if the keeper grants no more leases: it was shut down, has ended, or lives in another process.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.fork_guard.is_present() || self.shut_down.load(Ordering::Relaxed) || self.commands.is_closed()
     }
 
     /// Sends a command and returns the receiver of its answer. The receiver fails if the keeper has ended.

@@ -5,7 +5,7 @@ use tenure_store::{BoxFuture, Guarantees, Store};
 use tokio::sync::oneshot;
 
 use super::command::{Command, KeeperHandle};
-use crate::clock::Clock;
+use crate::clock::{Clock, Instant};
 use crate::store::caught::Caught;
 use crate::{Error, ErrorKind};
 
@@ -29,6 +29,21 @@ impl Connection {
                 "the keeper of {store} has ended, or lives in the process that this one was forked from: connect again"
             ),
         )
+    }
+
+    /// Sleeps on the keeper's runtime, because the caller's may have no timers. Fails if the keeper has ended.
+    pub(crate) async fn sleep_until(&self, at: Instant) -> Result<(), Error> {
+        let clock = Arc::clone(&self.clock);
+        let (mut reply, answer) = oneshot::channel();
+        self.keeper.send(Command::Visit(Box::new(move |_| {
+            Box::pin(async move {
+                tokio::select! {
+                    () = clock.sleep_until(at) => drop(reply.send(())),
+                    () = reply.closed() => {}
+                }
+            })
+        })));
+        answer.await.map_err(|_| self.gone_error())
     }
 
     /// Makes calls on the store, on the keeper's runtime. Each call has its own timeout.

@@ -97,6 +97,14 @@ impl HeldLease {
         self.lost.get().cloned()
     }
 
+    /// Waits for the loss, and returns its cause.
+    pub(crate) async fn lost(&self) -> Lost {
+        if self.is_held() {
+            self.cancelled.cancelled().await;
+        }
+        self.loss().unwrap_or(Lost::Expired)
+    }
+
     pub(crate) fn lost_error(&self) -> Error {
         let why = self.loss().unwrap_or(Lost::Expired);
         Error::new(

@@ -7,9 +7,9 @@ use tenure_core::{Holder, Timing, Token};
 use tenure_store::Key;
 use tokio::sync::oneshot;
 
-use super::ReplyTo;
 use super::background::Reply;
 use super::held_lease::HeldLease;
+use super::{LastError, ReplyTo};
 use crate::Error;
 use crate::clock::Instant;
 use crate::host::witness::Lock;
@@ -58,6 +58,8 @@ pub(crate) struct LeaseEntry {
     pub(crate) witness_setup: WitnessSetup,
     /// A witness that proved its holder dead. No record names it once this lease is granted.
     pub(crate) dead_witness: Option<Arc<Witness>>,
+    /// Receives the error of each failed call.
+    pub(crate) failures: Option<Arc<LastError>>,
     /// Error of the last failed call.
     pub(crate) last_error: Option<Arc<str>>,
 }
@@ -81,6 +83,7 @@ impl LeaseEntry {
             witness: None,
             witness_setup: WitnessSetup::Done,
             dead_witness: None,
+            failures: None,
             last_error: None,
         }
     }

@@ -17,6 +17,7 @@ mod hints;
 mod host_state;
 mod in_flight;
 mod jobs;
+mod last_error;
 mod lease_entry;
 mod lease_state;
 pub(crate) mod logbook_client;
@@ -60,6 +61,7 @@ pub(crate) use deliver::stale_handle_error;
 pub use event::Event;
 pub(crate) use held_lease::HeldLease;
 pub(crate) use host_state::HostState;
+pub(crate) use last_error::LastError;
 pub use lease_state::{LeaseState, Renewal};
 pub(crate) use pace::next_write;
 pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};
@@ -193,9 +195,10 @@ impl Keeper {
 
     fn on_command(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, params, witnessed, token, reply_to } => {
+            Command::Acquire { id, key, params, witnessed, token, failures, reply_to } => {
                 let mut entry = LeaseEntry::new(key, *params, reply_to);
                 entry.resumes = token;
+                entry.failures = failures;
                 self.acquire(id, entry, witnessed);
             }
             Command::Renew { id, reply } => {
@@ -246,6 +249,9 @@ impl Keeper {
     fn on_call_ended(&mut self, ended: Option<EndedCall>) {
         let Some(EndedCall { lease, call, answer }) = ended else { return };
         let Some(entry) = self.leases.get_mut(&lease) else { return };
+        if let Some(failures) = &entry.failures {
+            failures.set(answer.error.clone());
+        }
         if answer.error.is_some() {
             entry.last_error.clone_from(&answer.error);
             if let (Some(held), Some(error)) = (&entry.held_lease, &entry.last_error) {

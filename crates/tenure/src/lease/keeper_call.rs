@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use tenure_core::Token;
 use tenure_core::machine::{self, AcquireMode, AcquireParams, Left, Patience};
 use tenure_store::Key;
 use tokio::sync::oneshot;
 
-use crate::keeper::{Command, Connection, LeaseId, ReplyTo};
+use crate::keeper::{Command, Connection, LastError, LeaseId, ReplyTo};
 use crate::{Error, Lease};
 
 /// A request to the keeper. Dropping it cancels the request.
@@ -15,6 +17,8 @@ pub(crate) struct KeeperCall<'a> {
     pub(crate) witnessed: bool,
     /// Token of the term of another process that the request resumes or ends.
     pub(crate) token: Option<Token>,
+    /// Receives the error of each failed call.
+    pub(crate) failures: Option<Arc<LastError>>,
 }
 
 impl KeeperCall<'_> {
@@ -40,6 +44,7 @@ impl KeeperCall<'_> {
                         ..params
                     }),
                     witnessed: false,
+                    failures: None,
                     reply_to: ReplyTo::End(reply),
                 });
             }
@@ -68,6 +73,7 @@ impl KeeperCall<'_> {
             params: Box::new(self.params),
             witnessed: self.witnessed,
             token: self.token,
+            failures: self.failures,
             reply_to: reply_to(reply),
         });
         let answer = (&mut waiting.answer).await.map_err(|_| self.connection.gone_error())?;

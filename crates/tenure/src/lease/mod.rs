@@ -92,10 +92,7 @@ impl Lease {
 
     /// Waits for the loss, and returns its cause.
     pub async fn lost(&self) -> Lost {
-        if self.shared.is_held() {
-            self.shared.cancellation().cancelled().await;
-        }
-        self.shared.loss().unwrap_or(Lost::Expired)
+        self.shared.lost().await
     }
 
     /// Error of the last failed call for this lease, which explains why the lease is at risk or lost; `None` if no call
@@ -196,6 +193,29 @@ impl Lease {
         left.await.unwrap_or_else(|_| Err(self.shared.lost_error()))
     }
 
+    /// True while the lease is held.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.shared.is_held()
+    }
+
+    /// State that the lease shares with its keeper.
+    pub(crate) fn shared(&self) -> &Arc<HeldLease> {
+        &self.shared
+    }
+
+    /// Waits until the keeper has nothing more to do for the lease, after its loss: it is vacated, taken over or lapsed.
+    pub(crate) async fn left(&self) {
+        // If the keeper has forgotten the lease, it drops the reply channel at once.
+        let _ = self.keeper.ask(|reply| Command::Release { id: self.id, reply: Some(reply) }).await;
+    }
+
+    /// Ends the belief; the keeper then vacates in the background.
+    pub(crate) fn give_up(&self) {
+        self.shared.latch(Lost::Released);
+        self.keeper.send(Command::Release { id: self.id, reply: None });
+    }
+
     fn drained(&self) {
         self.keeper.send(Command::Drained { id: self.id });
     }
@@ -216,7 +236,6 @@ impl fmt::Debug for Lease {
 impl Drop for Lease {
     /// Ends the belief; the keeper then vacates in the background.
     fn drop(&mut self) {
-        self.shared.latch(Lost::Released);
-        self.keeper.send(Command::Release { id: self.id, reply: None });
+        self.give_up();
     }
 }

@@ -9,7 +9,7 @@ use tenure_store::{Key, Reach};
 use super::secret::Secret;
 use super::{Handle, KeeperCall, Lease};
 use crate::host::entropy::draw;
-use crate::keeper::Connection;
+use crate::keeper::{Connection, LastError};
 use crate::{Error, ErrorKind};
 
 /// A request for a lease.
@@ -28,6 +28,7 @@ pub struct Request {
     manual: bool,
     witness: bool,
     heed: Heed,
+    failures: Option<Arc<LastError>>,
 }
 
 impl Request {
@@ -49,6 +50,7 @@ impl Request {
             manual: false,
             witness: true,
             heed: Heed::Ttl,
+            failures: None,
         }
     }
 
@@ -190,6 +192,20 @@ impl Request {
         })
     }
 
+    /// Shows the errors of failed calls while it waits.
+    pub(crate) fn report_failures(mut self, failures: Arc<LastError>) -> Self {
+        self.failures = Some(failures);
+        self
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// Asks the holder of this record to release, with a reason, and waits until its term is over: the holder has
     /// released, the ttl has run out, or the witness shows that the holder is dead. Does not acquire the lease, so the
     /// next contender is granted. A term after that of the record is left alone.
@@ -239,6 +255,7 @@ impl Request {
             params,
             witnessed: self.witness,
             token: None,
+            failures: self.failures.clone(),
         }
     }
 
