@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure::store::{File, Memory};
-use tenure::{Coordinator, Lease};
+use tenure::{Coordinator, Election, Lease, Term};
 use tenure_store::{Applied, Expect, Key, Put, Store, Version};
 use tenure_testkit::{Samples, key, print_ratio};
 use tokio::runtime::Runtime;
@@ -24,18 +24,22 @@ fn main() {
 
 fn check(runtime: &Runtime) {
     let lease = held(runtime);
+    let (leading, _term) = led(runtime);
     let mut clock = Samples::new("a bare clock_gettime");
     let mut check = Samples::new("check");
     let mut remaining = Samples::new("remaining");
+    let mut is_leader = Samples::new("is_leader");
     for _ in 0..ROUNDS {
         // Interleaved, so that other load on the machine affects all of them.
         clock.take_thousand(|| rustix::time::clock_gettime(rustix::time::ClockId::Boottime));
         check.take_thousand(|| lease.check().is_ok());
         remaining.take_thousand(|| lease.remaining());
+        is_leader.take_thousand(|| leading.is_leader());
     }
-    println!("{clock}\n{check}\n{remaining}");
+    println!("{clock}\n{check}\n{remaining}\n{is_leader}");
     print_ratio("check, to a bare clock", check.at(50), clock.at(50), Some(1.5));
     print_ratio("remaining, to a bare clock", remaining.at(50), clock.at(50), Some(1.5));
+    print_ratio("is_leader, to a bare clock", is_leader.at(50), clock.at(50), Some(1.5));
 }
 
 /// A renewal is one write, an encoded record, and two hops between threads. A warm acquire and a release are one write
@@ -88,6 +92,16 @@ fn held(runtime: &Runtime) -> Lease {
     runtime.block_on(async {
         let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
         coordinator.lease("k").unwrap().ttl(Duration::from_secs(3600)).acquire().await.unwrap()
+    })
+}
+
+/// An election whose leader is this process.
+fn led(runtime: &Runtime) -> (Election, Term) {
+    runtime.block_on(async {
+        let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
+        let election = coordinator.election("k").unwrap().ttl(Duration::from_secs(3600));
+        let term = election.campaign().unwrap().next().await.unwrap();
+        (election, term)
     })
 }
 

@@ -9,6 +9,7 @@
 pub mod blocking;
 pub mod clock;
 mod coordinator;
+pub mod election;
 mod host;
 mod keeper;
 mod keys;
@@ -20,6 +21,7 @@ pub mod store;
 mod trust;
 
 pub use coordinator::{Coordinator, CoordinatorBuilder, Forgotten, WhyKept};
+pub use election::{Campaign, Election, Leader, Leaders, Ran, Term};
 pub use host::{Logbook, Survivor, Survivors, Verdicts, WitnessPart, process_holder};
 pub use keeper::{
     AttemptOutcome, AttemptReport, Event, EventReport, LeaseState, Operation, Recorder, Renewal,

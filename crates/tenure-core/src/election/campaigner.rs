@@ -88,6 +88,11 @@ impl Campaigner {
         }
     }
 
+    /// True if this node would campaign, but is not healthy.
+    pub fn waits_for_health(&self) -> bool {
+        self.stage == CampaignStage::Ailing
+    }
+
     fn seek(&mut self, effects: &mut Vec<CampaignEffect>) {
         self.stage = if self.rules.may_campaign(self.health) {
             effects.push(CampaignEffect::Acquire);

@@ -16,6 +16,7 @@ use tenure_core::Holder;
 use tenure_core::record::Record;
 use tenure_store::{Guarantees, Key, Prefix, Store};
 
+use crate::election::Election;
 use crate::host::witness::Survivors;
 use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{Command, Connection};
@@ -70,6 +71,11 @@ impl Coordinator {
     /// The plain keys of the store, for a new owner with a random secret. [`Keys::owner`] sets another one.
     pub fn keys(&self) -> Keys {
         Keys::new(self.connection.clone(), Arc::clone(&self.keys))
+    }
+
+    /// An election with this name: the nodes compete for the lease of this key.
+    pub fn election(&self, name: impl AsRef<str>) -> Result<Election, Error> {
+        Ok(Election::new(self.lease(name)?, Arc::clone(&self.observers)))
     }
 
     /// The current record of a key; `None` if there is none.

@@ -9,3 +9,4 @@ pub(crate) use listing::keys;
 pub use observation::{Observation, Observations};
 pub(crate) use observers::Observers;
 pub use watch::{Change, ChangeKind, Watch, WatchEvent};
+pub(crate) use watch::{ChangeHints, HolderExits, observe_surely};

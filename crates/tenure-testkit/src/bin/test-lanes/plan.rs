@@ -126,6 +126,7 @@ const CLOCKS: &[&str] = &[
     "tenure/calls",
     "tenure/cancel",
     "tenure/connect_check",
+    "tenure/election",
     "tenure/end_term",
     "tenure/examples",
     "tenure/file_clock",

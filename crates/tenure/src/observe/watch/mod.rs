@@ -20,7 +20,9 @@ use tenure_store::Prefix;
 use tokio::sync::mpsc;
 
 pub use event::{Change, ChangeKind, WatchEvent};
-pub(crate) use watcher::Watcher;
+pub(crate) use hints::ChangeHints;
+pub(crate) use holder_exits::HolderExits;
+pub(crate) use watcher::{Watcher, observe_surely};
 
 use super::Observers;
 use crate::keeper::{Command, Connection};

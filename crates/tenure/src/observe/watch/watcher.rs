@@ -166,7 +166,7 @@ impl Watcher {
         let observers = Arc::clone(&self.observers);
         let dead = self.keys.dead(&key);
         Box::pin(async move {
-            let look = observe(&observers, &*store, &key, dead);
+            let look = observe_surely(&observers, &*store, &key, dead);
             let seen = call_timeout(&*clock, LOOK_MAX, "reading a lease", look).await;
             (key, seen)
         })
@@ -213,7 +213,7 @@ impl Watcher {
 /// Observes a key. If its holder seems dead, the record is read again: an orderly release vacates the record before it
 /// removes the witness, and both may have happened since the first read. `dead` is the nonce of a death that is known
 /// already.
-async fn observe(
+pub(crate) async fn observe_surely(
     observers: &Observers,
     store: &dyn Store,
     key: &Key,
