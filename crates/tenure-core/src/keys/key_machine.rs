@@ -124,6 +124,9 @@ impl KeyMachine {
         replaced: Option<FoundKey<'_>>,
         record: Record,
     ) -> Done {
+        if self.is_late(step) {
+            return self.deny(KeyDenied::Unavailable(self.last_fault));
+        }
         let attempt = Attempt { nonce: record.nonce, sent: step.ambient.now, purpose };
         let expect = match replaced {
             Some(found) => {
@@ -220,9 +223,11 @@ impl KeyMachine {
         self.proceed(step)
     }
 
-    /// Ends the operation without success.
+    /// Ends the operation without success. A write that was answered with a conflict is in doubt until a read shows
+    /// another participant's record: a balancer may have sent it twice.
     fn deny(&self, why: KeyDenied) -> Done {
-        Some(KeyAnswer::Denied { why, in_doubt: self.outstanding.in_doubt() })
+        let in_doubt = self.outstanding.in_doubt() || self.outstanding.may_land();
+        Some(KeyAnswer::Denied { why, in_doubt })
     }
 
     /// Ends the operation with an answer that says that nothing was changed. While a write may have been applied, no
@@ -239,7 +244,7 @@ impl KeyMachine {
     /// Takes the next step of the operation.
     fn proceed(&mut self, step: &mut Step<'_>) -> Done {
         self.next = None;
-        if step.ambient.now > self.params.give_up_at {
+        if !self.looked && self.is_late(step) {
             return self.deny(KeyDenied::Unavailable(self.last_fault));
         }
         let Some(seen) = step.sightings.latest().cloned() else { return self.read(step) };
@@ -289,6 +294,10 @@ impl KeyMachine {
         }
         let has_run_out = self.rules.has_run_out(seen.from, record.ttl, self.params.drift, step.ambient.now);
         let entry = match record.state {
+            State::Held if has_run_out && self.needs_later_read(seen, record) => {
+                self.looked = false;
+                return self.proceed(step);
+            }
             State::Held if !has_run_out => Some(self.entry(step, seen, record)),
             _ => None,
         };
@@ -467,6 +476,18 @@ impl KeyMachine {
     fn may_renew(&self, step: &Step<'_>, seen: &Seen, record: &Record) -> bool {
         let KeyParams { owner, drift, .. } = &self.params;
         self.rules.may_renew(record, owner, seen.from.min(seen.sent), *drift, step.ambient.now)
+    }
+
+    /// True if no further call may begin.
+    fn is_late(&self, step: &Step<'_>) -> bool {
+        step.ambient.now > self.params.give_up_at
+    }
+
+    /// True if the answer is that there is no entry, and the entry ran out only after its read was sent. Another
+    /// participant may have changed it in between.
+    fn needs_later_read(&self, seen: &Seen, record: &Record) -> bool {
+        let creates = matches!(self.params.operation, KeyOperation::Set { revision: Token::ZERO, .. });
+        !creates && !self.rules.has_run_out(seen.from, record.ttl, self.params.drift, seen.sent)
     }
 
     /// True if the operation gives the entry a new revision.

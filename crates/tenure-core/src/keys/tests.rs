@@ -714,6 +714,64 @@ fn an_operation_gives_up_in_time_and_says_whether_it_may_have_changed_something(
 }
 
 #[test]
+fn a_conflict_that_cannot_be_read_back_is_in_doubt_because_a_balancer_may_have_sent_the_write_twice() {
+    let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
+    let revision = a.creates(world, "one");
+    let mut change = a.start(world, set(revision, "two"));
+    let write = change.sent();
+    assert!(change.world.apply(&write).is_some(), "the first copy is applied");
+    change.step(Input::Written(Outcome::Conflict));
+    while change.answer.is_none() {
+        match change.call {
+            Some(_) => change.read_fails(Fault::Unknown),
+            None => change.wakes(),
+        }
+    }
+    let (why, in_doubt) = denied(change.finishes());
+    assert!(matches!(why, KeyDenied::Unavailable(_)) && in_doubt, "{why:?}");
+}
+
+#[test]
+fn a_read_back_that_returns_after_the_time_limit_still_shows_the_own_write() {
+    let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
+    let revision = a.creates(world, "one");
+    let end = world.now + Duration::from_secs(5);
+    let mut change = a.start_with(world, set(revision, "two"), |params| params.give_up_at = end);
+    change.answer_is_lost();
+    change.world.pass(Duration::from_secs(6));
+    change.reads();
+    assert!(matches!(change.finishes(), KeyAnswer::Updated(_)));
+}
+
+#[test]
+fn an_operation_that_is_late_begins_no_write_after_its_read() {
+    let (world, a, b) = (&mut World::new(), &mut Process::new("a", 1), &mut Process::new("b", 2));
+    let revision = a.creates(world, "one");
+    let end = world.now + Duration::from_secs(1);
+    let mut change = b.start_with(world, set(revision, "two"), |params| params.give_up_at = end);
+    change.world.pass(Duration::from_secs(2));
+    change.reads();
+    assert_eq!(denied(change.finishes()), (KeyDenied::Unavailable(None), false));
+}
+
+#[test]
+fn no_entry_is_answered_only_after_a_read_that_was_sent_after_the_entry_ran_out() {
+    let (world, a, b) = (&mut World::new(), &mut Process::new("a", 1), &mut Process::new("b", 2));
+    let revision = a.creates(world, "one");
+    b.gets(world);
+    world.pass(RUN_OUT - Duration::from_millis(1));
+    let mut get = b.start(world, KeyOperation::Get);
+    let before = get.look();
+    let KeyAnswer::Updated(_) = a.does(get.world, set(revision, "two")) else { panic!("updated") };
+    get.world.pass(Duration::from_millis(2));
+    assert!(matches!(get.call.take(), Some(Effect::Read)));
+    get.step(Input::Read(Ok(before)));
+    get.reads();
+    let KeyAnswer::Found(Some(entry)) = get.finishes() else { panic!("there is an entry all the time") };
+    assert_eq!(&*entry.record.value, "two");
+}
+
+#[test]
 fn a_refused_call_ends_the_operation_at_once_and_an_unreachable_store_is_tried_again() {
     let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
     let mut read = a.start(world, KeyOperation::Get);
