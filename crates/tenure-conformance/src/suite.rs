@@ -134,13 +134,13 @@ impl Suite {
         // A check moves a test's clock by its pauses. Several checks at once would move it too fast for their keepers.
         let machine = BootClock::new().domain();
         let on_the_machines_clock = machine.is_some() && harness.clock().domain() == machine;
-        let lease_checks_at_once = if on_the_machines_clock { LEASE_CHECKS_AT_ONCE } else { 1 };
+        let at_once = |checks| if on_the_machines_clock { checks } else { 1 };
         let mut report = Report { store: harness.name(), findings: Vec::new() };
         for (level, at_once) in [
             (contract::CLAUSES, 1),
-            (lease::CLAUSES, lease_checks_at_once),
+            (lease::CLAUSES, at_once(LEASE_CHECKS_AT_ONCE)),
             (lease::WHOLE_STORE, 1),
-            (primitive::CLAUSES, lease_checks_at_once),
+            (primitive::CLAUSES, at_once(PRIMITIVE_CHECKS_AT_ONCE)),
         ] {
             let wanted: Vec<_> = level.iter().filter(|clause| self.includes(clause)).collect();
             if wanted.is_empty() {
@@ -212,6 +212,9 @@ fn all_clauses() -> impl Iterator<Item = &'static Clause> {
 
 /// All lease checks: each mostly waits, on separate keys.
 const LEASE_CHECKS_AT_ONCE: usize = 32;
+
+/// Fewer, because their races load a server.
+const PRIMITIVE_CHECKS_AT_ONCE: usize = 16;
 
 /// Space for the scope of a check, and for a few letters.
 const SHORTEST_LONG_KEY: usize = 100;

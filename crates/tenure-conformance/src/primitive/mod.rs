@@ -3,9 +3,11 @@
 //! They are written once, over the contract, so every store has all of them. The checks verify that the promises of this
 //! store carry them, in the situations for which each of them exists.
 
+mod entries;
+mod revisions;
 mod set;
 
 use crate::check::Clause;
 
-/// The clauses in the order of the report. Each check has separate keys, and checks may run at the same time.
-pub(crate) const CLAUSES: &[Clause] = &[set::CLAUSE];
+/// The clauses in the order of the report; those that wait longest come first. Each check has separate keys, and checks may run at the same time.
+pub(crate) const CLAUSES: &[Clause] = &[set::CLAUSE, entries::CLAUSE, revisions::CLAUSE];

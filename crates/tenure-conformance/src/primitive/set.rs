@@ -39,7 +39,7 @@ async fn any_order(trial: &Trial<'_>) -> CheckResult {
         trial.harness.pause(world.step()).await;
         judge.look_at_all()?;
     }
-    let (grants, wanted) = (judge.grants, orders.len() * TURNS);
+    let (grants, wanted) = (judge.grants, orders.len() * judge.turns);
     ensure!(judge.is_done(), "only {grants} of {wanted} sets in {:?}", world.step() * judge.steps_max());
     Ok(())
 }
@@ -51,6 +51,7 @@ struct SetJudge<'a> {
     acquiring: FuturesUnordered<BoxFuture<'a, (SetTurn, Result<LeaseSet, Error>)>>,
     holding: Vec<(SetTurn, LeaseSet)>,
     releasing: FuturesUnordered<BoxFuture<'a, SetTurn>>,
+    turns: usize,
     grants: usize,
 }
 
@@ -69,17 +70,18 @@ impl<'a> SetJudge<'a> {
             acquiring: FuturesUnordered::new(),
             holding: Vec::new(),
             releasing: FuturesUnordered::new(),
+            // Without hints, each hand-over of a lease takes a third of a ttl.
+            turns: if world.trial.promises.watch { TURNS } else { 1 },
             grants: 0,
         };
         for contender in 0..orders.len() {
-            judge.start_acquire(SetTurn { contender, turns_left: TURNS });
+            judge.start_acquire(SetTurn { contender, turns_left: judge.turns });
         }
         judge
     }
 
-    /// A hand-over of each lease takes at most a third of a ttl without a watch.
     fn steps_max(&self) -> u32 {
-        let ttls = (self.orders.len() * TURNS) as u32 + SLACK;
+        let ttls = (self.orders.len() * self.turns) as u32 + SLACK;
         ttls * (self.world.ttl.as_nanos() / self.world.step().as_nanos()) as u32
     }
 
@@ -135,11 +137,16 @@ async fn all_or_nothing(trial: &Trial<'_>) -> CheckResult {
     let (owner, other) = (world.process(0).await?, world.process(1).await?);
     let keys = ["first", "second", "third"].map(|name| trial.key(name));
     let held = world.granted(owner.wants(&keys[1])).await?;
-    let tried = world.within("an attempt", other.wants_all(&keys).try_acquire()).await?;
-    match tried {
-        Ok(set) => fail!("{set:?} was granted although {held:?}"),
-        Err(error) if error.kind() == ErrorKind::Held => {}
-        Err(error) => return Err(failed(error)),
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match world.within("an attempt", other.wants_all(&keys).try_acquire()).await? {
+            Ok(set) => fail!("{set:?} was granted although {held:?}"),
+            Err(error) if error.kind() == ErrorKind::Held => break,
+            // An answer was late, on a busy machine.
+            Err(error) if error.kind() == ErrorKind::Unavailable && attempts < ATTEMPTS => {}
+            Err(error) => return Err(failed(error)),
+        }
     }
     let record = world.record(&keys[0]).await?;
     ensure!(!record.is_held(), "an attempt that failed left {} held: {record:?}", keys[0]);
@@ -187,6 +194,9 @@ async fn cut_off(trial: &Trial<'_>) -> CheckResult {
 
 /// Number of times that each contender is granted its set.
 const TURNS: usize = 2;
+
+/// Number of attempts that may fail on a busy machine.
+const ATTEMPTS: usize = 4;
 
 /// In ttls: the cost of a few leases that were lost on a busy machine.
 const SLACK: u32 = 4;
