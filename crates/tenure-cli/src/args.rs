@@ -26,6 +26,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run CMD only while NAME is held
     Run(Run),
+    /// Campaign for NAME, run CMD while this process leads, and campaign again
+    Elect(Elect),
     /// Acquire NAME for a script, and print a handle for renew and release
     Acquire(Acquire),
     /// Renew the lease of a handle, and print the next handle
@@ -96,9 +98,62 @@ pub(crate) struct Run {
     /// Set if `steal` runs the command: the lease is taken over from its holder.
     #[arg(skip)]
     pub(crate) taking: Option<Taking>,
+    /// Set if `elect` runs the command.
+    #[arg(skip)]
+    pub(crate) announcement: Announcement,
     /// The program and its arguments, after --
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::ELECT)]
+pub(crate) struct Elect {
+    /// The election, such as worker or billing/dispatcher
+    pub(crate) name: String,
+    /// Duration of the lease without a renewal: CMD is dead before it is over
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// End after the first term, with the exit code of CMD
+    #[arg(long)]
+    pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) announcement: Announcement,
+    /// Name of the candidate, informational; default: host and process
+    #[arg(long, value_name = "ID")]
+    pub(crate) holder: Option<String>,
+    /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) kill_grace: Option<Duration>,
+    /// Stop CMD at the first failed renewal, instead of just before the lease runs out
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Continue after this time even if a process of the former leader's CMD is alive; default: wait until it ends
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) orphan_wait: Option<Duration>,
+    /// Print only errors and losses
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print events as JSON on standard error, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program and its arguments, after --
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The announcement of a leader, which its grant writes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Announcement {
+    /// Address at which this leader can be reached, such as 10.0.0.7:8080: tenure leader shows it
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) address: Option<String>,
+    /// Label of this leader, such as zone=b; may be given several times
+    #[arg(long = "label", value_name = "NAME=TEXT", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Small text that this leader writes with its grant; default: the text of the leader before it stays
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) value: Option<String>,
 }
 
 /// Options for waiting.
@@ -379,6 +434,12 @@ fn without_store() -> [clap::Arg; 2] {
     let store = clap::Arg::new("store").long("store").value_name("URL").hide(true);
     let check = clap::Arg::new("check_store").long("check-store").action(clap::ArgAction::SetTrue).hide(true);
     [store.global(true), check.global(true)]
+}
+
+/// A label, in the form of its option.
+fn label(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').ok_or("write it as NAME=TEXT, such as zone=b")?;
+    Ok((parts.0.to_owned(), parts.1.to_owned()))
 }
 
 /// A non-empty reason, in one line.

@@ -56,6 +56,11 @@ impl Failure {
         Self::new(code, "")
     }
 
+    /// True if this is its exit code.
+    pub(crate) fn is(&self, code: u8) -> bool {
+        self.code == code
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

@@ -43,6 +43,8 @@ pub(crate) const TENURE: &str = concat!(
 Examples:
   tenure run backup -- backup --all            at most one at a time per user
   tenure run backup --no-wait -- backup --all  exit 75 if it is held
+  tenure elect worker -- worker                lead or stand by, for good
+  tenure leader worker                         who leads, and where
   tenure acquire backup --file lease           for scripts; then renew, release
   tenure status backup                         holder, token and time left
   tenure ls                                    all leases
@@ -105,6 +107,40 @@ Write durations as 15s, 1m30s or 500ms.
         code_of_cmd!(),
         held!(),
         "  76  the lease was lost and CMD was stopped: the message says why\n"
+    )
+);
+
+pub(crate) const ELECT: &str = concat!(
+    "\
+Examples:
+  tenure elect worker -- worker                    on each node; one runs worker
+  tenure elect worker --address \"$IP:80\" -- worker  announce where it is
+  tenure elect worker --label zone=b -- worker     more for tenure leader --json
+  tenure elect worker --once -- worker             one term, then exit
+  tenure resign worker --reason drain              hand over, from any machine
+
+Each process that runs elect is a candidate. One of them leads: it holds the lease NAME and runs CMD, exactly as tenure run \
+does. CMD and everything that it started are dead before the next leader is granted, as long as tenure or its watchdog runs. \
+CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE, with a greater token in each term.
+
+When CMD ends, whatever its exit code, elect releases the lease and campaigns again. The same after a loss, after tenure \
+resign and after tenure steal. It ends if CMD cannot be started (126, 127), or with an error that a retry does not change. \
+After its first term it waits for a store that cannot be reached.
+
+After its own end and after a resignation it lets the other candidates try first, for a little more than 3/8 of the ttl. A CMD \
+that runs for less than one ttl again and again doubles this pause, up to one minute.
+
+TERM, INT and QUIT are passed on to CMD. When CMD has ended, elect releases the lease at once and exits with the code of CMD. \
+While it is not the leader, every signal ends it. HUP and other signals are passed on, and elect continues.
+
+Address, labels and value are in the record from the grant on. Between terms, tenure executes itself again, with the same \
+process id.
+
+",
+    exit_codes!(
+        code_of_cmd!(),
+        "",
+        "  76  with --once: the lease was lost and CMD was stopped\n"
     )
 );
 

@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod cost;
 mod duration;
+mod elect;
 mod exit;
 mod forget;
 mod guarantees;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     };
     let done = match &args.command {
         args::Command::Run(run) => run::run(&args, run),
+        args::Command::Elect(elect) => elect::elect(&args, elect),
         args::Command::Acquire(acquire) => handle::acquire(&args, acquire),
         args::Command::Renew(renew) => handle::renew(&args, renew),
         args::Command::Release(release) => handle::release(&args, release),

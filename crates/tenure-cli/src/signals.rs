@@ -1,8 +1,12 @@
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use tenure::clock::{BootClock, Clock};
 use tokio::io::unix::AsyncFd;
 
 use crate::exit::Failure;
@@ -40,6 +44,26 @@ impl Blocked {
         blocked.extend(ONLY_BLOCKED);
         blocked.thread_block()?;
         Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
+    }
+
+    /// Waits for the first signal that would kill a program which does not handle it, for at most this long.
+    pub(crate) fn ended_within(&self, span: Duration) -> Option<Signal> {
+        let clock = BootClock::new();
+        let end = clock.now() + span;
+        loop {
+            while let Ok(Some(info)) = self.0.read_signal() {
+                match Signal::try_from(info.ssi_signo as i32) {
+                    Ok(Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH) | Err(_) => {}
+                    Ok(signal) => return Some(signal),
+                }
+            }
+            let left = end.since(clock.now());
+            if left.is_zero() {
+                return None;
+            }
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&left));
+        }
     }
 
     /// Starts to read them, inside a runtime.

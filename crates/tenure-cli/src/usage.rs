@@ -53,8 +53,10 @@ fn likely_meaning(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     match word.strip_prefix('-') {
         Some(rest) if rest.starts_with(|next: char| next.is_ascii_digit()) => duration::parse(word).err(),
-        None if error.kind() == ErrorKind::UnknownArgument && subject() == "tenure run" => {
-            Some(format!("the command comes after --, as in tenure run NAME -- {word}"))
+        None if error.kind() == ErrorKind::UnknownArgument
+            && ["tenure run", "tenure elect"].contains(&subject().as_str()) =>
+        {
+            Some(format!("the command comes after --, as in {} NAME -- {word}", subject()))
         }
         _ => None,
     }

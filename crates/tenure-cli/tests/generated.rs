@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
+    "elect",
     "acquire",
     "renew",
     "release",

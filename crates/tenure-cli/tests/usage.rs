@@ -34,6 +34,10 @@ fn requested_help_succeeds_and_states_the_contract() {
                 "76  ",
             ],
         ),
+        (
+            &["elect", "--help"],
+            &["lets the other candidates try first", "doubles this pause", "TENURE_TOKEN", "--once", "76  "],
+        ),
         (&["leader", "--help"], &["1  there is none", "only reads", "--watch", "jq"]),
         (&["resign", "--help"], &["1  there was no leader", "lets the other candidates try first", "75  "]),
         (&["status", "--help"], &["1  it is free", "only reads"]),
@@ -89,9 +93,10 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
     assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
 }
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 19] = [
     &[],
     &["run"],
+    &["elect"],
     &["acquire"],
     &["renew"],
     &["release"],
@@ -124,7 +129,7 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["--store", "file:///x"],
-            "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, \
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, elect, acquire, renew, release, \
              steal, leader, resign, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
         ),
         (

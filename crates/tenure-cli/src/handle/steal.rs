@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use crate::args::{Acquire, Args, Run, Steal, Waiting};
+use crate::args::{Acquire, Announcement, Args, Run, Steal, Waiting};
 use crate::exit::{self, Failure};
 use crate::run;
 
@@ -33,6 +33,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
         quiet: steal.quiet,
         json: steal.json,
         taking: Some(steal.taking.clone()),
+        announcement: Announcement::default(),
         command: steal.command.clone(),
     };
     run::run(args, &run)

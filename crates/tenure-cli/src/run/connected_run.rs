@@ -11,11 +11,13 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Coordinator, Key, Lease, Timing, WitnessPart, WorkGuard};
+use tenure_core::election::TermEnd;
 
 use super::cgroup::{self, Cgroup, LeaseMark};
 use super::lateness::LatenessMeter;
 use super::launch::Launch;
 use super::link::LinkListener;
+use super::outcome::{RunOutcome, TermOutcome};
 use super::report::Report;
 use super::setuid;
 use super::stop_reason::StopReason;
@@ -52,7 +54,7 @@ pub(super) struct ConnectedRun<'a> {
 
 impl ConnectedRun<'_> {
     /// Acquires the lease, runs the command, and releases.
-    pub(super) async fn acquire_and_run(&self, launch: Launch) -> Result<ExitCode, Failure> {
+    pub(super) async fn acquire_and_run(&self, launch: Launch) -> Result<RunOutcome, Failure> {
         let control = LinkListener::new(launch.control).map_err(|_| self.no_watchdog())?;
         let stub = Cell::new(None);
         let lease = tokio::select! {
@@ -61,6 +63,7 @@ impl ConnectedRun<'_> {
             () = wait_for_watchdog_end(&control, &stub) => return Err(self.no_watchdog()),
             never = self.keep_ending_leftovers() => match never {},
         };
+        let granted_at = BootClock::new().now();
         let child = match stub.get() {
             Some(child) => Some(child),
             // A stopped watchdog does not answer, and would keep the lease for nothing.
@@ -81,7 +84,8 @@ impl ConnectedRun<'_> {
             }
         };
         let (ending, work_guard) = supervisor.watch(&self.signals).await;
-        self.finish(&lease, &ending, work_guard).await
+        let lasted = BootClock::new().now().since(granted_at);
+        Ok(RunOutcome::Term(self.finish(&lease, &ending, work_guard, lasted).await))
     }
 
     /// Kills leftovers as long as this process waits: guards may be killed at any time.
@@ -121,6 +125,9 @@ impl ConnectedRun<'_> {
         request = request.heed_tree(self.run.orphan_wait);
         if self.run.strict {
             request = request.strict();
+        }
+        if let Some(value) = &self.run.announcement.value {
+            request = request.value(value);
         }
         let acquisition = Acquisition {
             coordinator: &self.coordinator,
@@ -211,13 +218,13 @@ impl ConnectedRun<'_> {
     }
 
     /// A signal arrived during the wait: releases the lease, if it was granted by now.
-    async fn give_up(&self, signal: Signal) -> ExitCode {
+    async fn give_up(&self, signal: Signal) -> RunOutcome {
         let _ = self.release_or_lapse().await;
-        ExitCode::from(128 + signal as u8)
+        RunOutcome::GaveUp(ExitCode::from(128 + signal as u8))
     }
 
     /// Releases the lease, unless a second signal arrives: then the lease lapses.
-    async fn release_or_lapse(&self) -> Result<(), String> {
+    async fn release_or_lapse(&self) -> Result<(), NotReleased> {
         let hurried = async {
             // The signal that ended the command often arrives twice: from the terminal that hangs up and from its
             // shell.
@@ -225,12 +232,17 @@ impl ConnectedRun<'_> {
             self.signals.ended().await
         };
         tokio::select! {
-            left = self.coordinator.shutdown() => left.map_err(|error| error.to_string()),
-            signal = hurried => Err(format!(
-                "lease {} is not released but lapses within {}: {signal} arrived during the release",
-                self.key,
-                self.timing.ttl()
-            )),
+            left = self.coordinator.shutdown() => {
+                left.map_err(|error| NotReleased { sentence: error.to_string(), by_signal: false })
+            }
+            signal = hurried => {
+                let sentence = format!(
+                    "lease {} is not released but lapses within {}: {signal} arrived during the release",
+                    self.key,
+                    self.timing.ttl()
+                );
+                Err(NotReleased { sentence, by_signal: true })
+            }
         }
     }
 
@@ -239,13 +251,16 @@ impl ConnectedRun<'_> {
         lease: &Lease,
         ending: &RunEnd,
         work_guard: WorkGuard,
-    ) -> Result<ExitCode, Failure> {
+        lasted: Duration,
+    ) -> TermOutcome {
         self.say_ended(ending);
         let what =
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
         // The tree is dead.
         drop(work_guard);
-        match self.release_or_lapse().await {
+        let released = self.release_or_lapse().await;
+        let hurried = matches!(released, Err(NotReleased { by_signal: true, .. }));
+        match released {
             Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
             Ok(()) => self.progress.say(&Notice {
                 name: "released",
@@ -253,31 +268,41 @@ impl ConnectedRun<'_> {
                 sentence: format!("lease {} is released", lease.key()),
                 importance: Importance::Detail,
             }),
-            Err(error) => self.progress.say(&Notice {
+            Err(NotReleased { sentence, .. }) => self.progress.say(&Notice {
                 name: "not_released",
-                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "message": error }),
-                sentence: error,
+                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "message": sentence }),
+                sentence,
                 importance: Importance::Trouble,
             }),
         }
+        let (exit, sentence) = self.exit(lease, ending, &what);
+        let end = ending.stop_reason.as_ref().map_or(TermEnd::Released, StopReason::term_end);
+        TermOutcome { exit, end, sentence, lasted, asked_to_end: ending.asked_to_end || hurried }
+    }
+
+    /// The exit of a command that ran once, and the end in words.
+    fn exit(&self, lease: &Lease, ending: &RunEnd, what: &str) -> (Result<ExitCode, Failure>, String) {
         if let Some(why) = &ending.stop_reason {
             let over = match ending.overrun {
                 None => format!("the command was stopped, and {what} is over"),
-                Some(by) => overrun_sentence(&what, by, ending.kept),
+                Some(by) => overrun_sentence(what, by, ending.kept),
             };
             let mut sentence = format!("{over}: {}", why.sentence());
             if let Some(trouble) = lease.last_error().filter(|_| why.is_of_the_store()) {
                 sentence = format!("{sentence} ({trouble})");
             }
-            let sentence = format!("{sentence}. {}", why.next_step());
-            return Err(Failure::new(exit::LOST, sentence));
+            let failure = Failure::new(exit::LOST, format!("{sentence}. {}", why.next_step()));
+            return (Err(failure), sentence);
         }
         let program = format!("{:?}", self.run.command[0]);
         match ending.not_started {
-            None => Ok(ExitCode::from(exit_code(ending.status))),
+            None => {
+                let code = exit_code(ending.status);
+                (Ok(ExitCode::from(code)), format!("the command ended with {code}, and {what} is released"))
+            }
             Some(0) => {
-                let sentence = format!("{what} was granted too late to start {program}: try again");
-                Err(Failure::new(exit::LOST, sentence))
+                let sentence = format!("{what} was granted too late to start {program}");
+                (Err(Failure::new(exit::LOST, format!("{sentence}: try again"))), sentence)
             }
             Some(number) => {
                 let error = io::Error::from_raw_os_error(number);
@@ -286,8 +311,9 @@ impl ConnectedRun<'_> {
                     io::ErrorKind::PermissionDenied => "Name a program that this user may execute",
                     _ => "Name a program that this machine can execute",
                 };
-                let sentence = format!("{program} could not be started under {what}: {error}. {next}");
-                Err(Failure::new(exit_code(ending.status), sentence))
+                let sentence = format!("{program} could not be started under {what}: {error}");
+                let failure = Failure::new(exit_code(ending.status), format!("{sentence}. {next}"));
+                (Err(failure), sentence)
             }
         }
     }
@@ -348,6 +374,13 @@ impl ConnectedRun<'_> {
             importance: Importance::News,
         });
     }
+}
+
+/// A lease that was not released, and lapses.
+struct NotReleased {
+    sentence: String,
+    /// True if a signal cut the release short.
+    by_signal: bool,
 }
 
 /// The beginning of the sentence about a command that was alive after its deadline.

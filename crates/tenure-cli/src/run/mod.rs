@@ -5,6 +5,7 @@
 //! *stub* waits at a gate, and executes the user's program once the lease is granted. The supervisor is the parent of
 //! the watchdog, and the watchdog is the parent of the stub.
 
+mod caller;
 mod cgroup;
 mod connected_run;
 mod fork;
@@ -13,6 +14,7 @@ mod lateness;
 mod launch;
 mod link;
 mod mount;
+mod outcome;
 mod report;
 mod schedule;
 mod setuid;
@@ -34,25 +36,33 @@ use std::{fs, io};
 
 use tenure::{Holder, Key, Timing};
 
-use crate::args::{Args, Run};
+use crate::args::{Announcement, Args, Run};
 use crate::exit::Failure;
 use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::Blocked;
 use crate::store;
 use crate::wait_limit::WaitLimit;
+pub(crate) use caller::CallerAttributes;
 use cgroup::LeaseMark;
 use connected_run::ConnectedRun;
 use lateness::LatenessMeter;
 use launch::{Launch, reap_watchdog};
+pub(crate) use outcome::{RunOutcome, TermOutcome};
 use schedule::Schedule;
 use tree::Tree;
 
 /// Runs the command while the lease is held.
 pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
+    run_term(args, run)?.exit()
+}
+
+/// Runs the command in one term, and reports how it ended. An error means that nothing was granted, or that nothing was
+/// started.
+pub(crate) fn run_term(args: &Args, run: &Run) -> Result<RunOutcome, Failure> {
     let wait = WaitLimit::from_now(run.waiting.limit());
     let key: Key = Key::parse(&run.name)?;
-    let holder = run.holder.as_deref().map(Holder::new).transpose().map_err(tenure::Error::from)?;
+    let holder = holder(run)?;
     let schedule = Schedule::of_the_guards();
     let timing = timing(run, schedule)?;
     if !Tree::can_be_seen() {
@@ -123,6 +133,23 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     // Its link is closed by now, and the tree is dead.
     reap_watchdog(watchdog, &cgroup);
     ended
+}
+
+/// The holder, if the user named it or gave it something to announce.
+fn holder(run: &Run) -> Result<Option<Holder>, tenure::Error> {
+    let Announcement { address, labels, .. } = &run.announcement;
+    let mut holder = match &run.holder {
+        None if address.is_none() && labels.is_empty() => return Ok(None),
+        None => tenure::process_holder(std::process::id())?,
+        Some(id) => Holder::new(id)?,
+    };
+    for (name, text) in labels {
+        holder = holder.label(name, text)?;
+    }
+    if let Some(address) = address {
+        holder = holder.at(address)?;
+    }
+    Ok(Some(holder))
 }
 
 /// True if the watchdog will read the same clock as this process. A process that created a time namespace has only its

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tenure::Lost;
+use tenure_core::election::TermEnd;
 
 use crate::duration;
 
@@ -30,6 +31,14 @@ impl StopReason {
             Self::Lost(_) => "lost",
             Self::Stopped => "was_stopped",
             Self::Unwatched => "watchdog_gone",
+        }
+    }
+
+    /// The end of the term, as far as the next campaign depends on it.
+    pub(super) fn term_end(&self) -> TermEnd {
+        match self {
+            Self::Lost(why) => TermEnd::from(why),
+            Self::Risk | Self::Late(_) | Self::Stopped | Self::Unwatched => TermEnd::Lost,
         }
     }
 

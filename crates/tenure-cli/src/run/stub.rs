@@ -16,6 +16,7 @@ use tenure::clock::{BootClock, Clock};
 use super::fork;
 use super::link::{Link, Received};
 use super::start_message::StartMessage;
+use crate::elect::ElectState;
 
 /// The program was not found.
 pub(super) const NOT_FOUND: i32 = 127;
@@ -37,7 +38,7 @@ pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: 
         keep_through_exec(witness);
     }
     let mut program = Command::new(&command[0]);
-    program.args(&command[1..]).envs(start.environment);
+    program.args(&command[1..]).envs(start.environment).env_remove(ElectState::VARIABLE);
     // The last check: the process may have been stopped for any time between the grant and this line.
     if BootClock::new().now() >= start.before {
         let _ = gate.send(&0i32.to_ne_bytes(), &[]);

@@ -61,6 +61,8 @@ pub(super) struct RunEnd {
     pub(super) overrun: Option<Duration>,
     /// True if the record was kept while an unkillable process was alive.
     pub(super) kept: bool,
+    /// True if a signal asked this process to end.
+    pub(super) asked_to_end: bool,
 }
 
 /// Event that wakes the supervisor.
@@ -102,6 +104,7 @@ pub(super) struct Supervisor<'a> {
     /// Held in place of a dead watchdog, until the tree is reaped.
     tree_witness: Option<OwnedFd>,
     not_started: Option<i32>,
+    asked_to_end: bool,
 }
 
 impl<'a> Supervisor<'a> {
@@ -134,6 +137,7 @@ impl<'a> Supervisor<'a> {
             overrun: None,
             tree_witness: None,
             not_started: None,
+            asked_to_end: false,
         }
     }
 
@@ -205,6 +209,7 @@ impl<'a> Supervisor<'a> {
             not_started: self.not_started,
             overrun: self.overrun,
             kept,
+            asked_to_end: self.asked_to_end,
         };
         (ending, self.work_guard)
     }
@@ -308,6 +313,12 @@ impl<'a> Supervisor<'a> {
     }
 
     fn signalled(&mut self, ReceivedSignal { signal, by_terminal }: ReceivedSignal) {
+        // A hang-up that a process sent, such as `systemctl reload`, is for the command.
+        self.asked_to_end |= match signal {
+            Heard::SIGTERM | Heard::SIGINT | Heard::SIGQUIT => true,
+            Heard::SIGHUP => by_terminal,
+            _ => false,
+        };
         match signal {
             Heard::SIGCHLD => self.reap(),
             Heard::SIGCONT => self.continued_at = Some(BootClock::new().now()),

@@ -87,6 +87,7 @@ const WAITING: &[&str] = &[
 const CLOCKS: &[&str] = &[
     "tenure-cli/bucket",
     "tenure-cli/container",
+    "tenure-cli/elect",
     "tenure-cli/examples",
     "tenure-cli/forget",
     "tenure-cli/generated",
