@@ -7,6 +7,7 @@ use tenure::Holder;
 
 use crate::duration;
 use crate::help;
+use crate::signals::Reload;
 
 /// Run a program only while it holds a lease, and inspect leases
 #[derive(Debug, Parser)]
@@ -101,6 +102,8 @@ pub(crate) struct Run {
     /// Set if `elect` runs the command.
     #[arg(skip)]
     pub(crate) announcement: Announcement,
+    #[arg(skip = Reload::Ends)]
+    pub(crate) reload: Reload,
     /// The program and its arguments, after --
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

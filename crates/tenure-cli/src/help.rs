@@ -131,7 +131,8 @@ After its own end and after a resignation it lets the other candidates try first
 that runs for less than one ttl again and again doubles this pause, up to one minute.
 
 TERM, INT and QUIT are passed on to CMD. When CMD has ended, elect releases the lease at once and exits with the code of CMD. \
-While it is not the leader, every signal ends it. HUP and other signals are passed on, and elect continues.
+While it is not the leader, they end it. HUP, USR1 and USR2 are for CMD: the leader passes them on and continues, and a \
+candidate ignores them.
 
 Address, labels and value are in the record from the grant on. Between terms, tenure executes itself again, with the same \
 process id.

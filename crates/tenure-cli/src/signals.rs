@@ -14,7 +14,19 @@ use crate::ready::when_readable;
 
 /// The signals of this process, one at a time. They are blocked in all threads, and read from the kernel here.
 #[derive(Debug)]
-pub(crate) struct Signals(AsyncFd<SignalFd>);
+pub(crate) struct Signals {
+    descriptor: AsyncFd<SignalFd>,
+    reload: Reload,
+}
+
+/// Meaning of HUP, USR1 and USR2 for a process without a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reload {
+    /// They end it, as they end a program that does not handle them.
+    Ends,
+    /// They have no effect. They are for a later command, which reads its configuration anyway.
+    Ignored,
+}
 
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +58,14 @@ impl Blocked {
         Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
     }
 
-    /// Waits for the first signal that would kill a program which does not handle it, for at most this long.
-    pub(crate) fn ended_within(&self, span: Duration) -> Option<Signal> {
+    /// Waits for the first signal that ends a process without a command, for at most this long.
+    pub(crate) fn ended_within(&self, span: Duration, reload: Reload) -> Option<Signal> {
         let clock = BootClock::new();
         let end = clock.now() + span;
         loop {
-            while let Ok(Some(info)) = self.0.read_signal() {
-                match Signal::try_from(info.ssi_signo as i32) {
-                    Ok(Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH) | Err(_) => {}
-                    Ok(signal) => return Some(signal),
+            while let Some(came) = read(&self.0) {
+                if reload.ends(came) {
+                    return Some(came.signal);
                 }
             }
             let left = end.since(clock.now());
@@ -68,7 +79,11 @@ impl Blocked {
 
     /// Starts to read them, inside a runtime.
     pub(crate) fn take(self) -> io::Result<Signals> {
-        Ok(Signals(when_readable(self.0)?))
+        self.take_with(Reload::Ends)
+    }
+
+    pub(crate) fn take_with(self, reload: Reload) -> io::Result<Signals> {
+        Ok(Signals { descriptor: when_readable(self.0)?, reload })
     }
 }
 
@@ -76,7 +91,7 @@ impl Signals {
     /// Waits for the next signal.
     pub(crate) async fn next(&self) -> ReceivedSignal {
         loop {
-            let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
+            let Ok(mut ready) = self.descriptor.readable().await else { return std::future::pending().await };
             match self.pending() {
                 Some(came) => return came,
                 None => ready.clear_ready(),
@@ -84,23 +99,40 @@ impl Signals {
         }
     }
 
-    /// Waits for the first signal that would kill a program which does not handle it.
+    /// Waits for the first signal that ends a process without a command.
     pub(crate) async fn ended(&self) -> Signal {
         loop {
-            match self.next().await.signal {
-                Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH => {}
-                signal => return signal,
+            let came = self.next().await;
+            if self.reload.ends(came) {
+                return came.signal;
             }
         }
     }
 
     /// A signal that has already arrived.
     pub(crate) fn pending(&self) -> Option<ReceivedSignal> {
-        loop {
-            let info = self.0.get_ref().read_signal().ok()??;
-            if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
-                return Some(ReceivedSignal { signal, by_terminal: info.ssi_code == SI_KERNEL });
-            }
+        read(self.descriptor.get_ref())
+    }
+}
+
+impl Reload {
+    /// True if this signal ends a process without a command.
+    fn ends(self, ReceivedSignal { signal, by_terminal }: ReceivedSignal) -> bool {
+        match signal {
+            Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH => false,
+            Signal::SIGHUP => by_terminal || self == Self::Ends,
+            Signal::SIGUSR1 | Signal::SIGUSR2 => self == Self::Ends,
+            _ => true,
+        }
+    }
+}
+
+/// The next signal that has already arrived.
+fn read(descriptor: &SignalFd) -> Option<ReceivedSignal> {
+    loop {
+        let info = descriptor.read_signal().ok()??;
+        if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
+            return Some(ReceivedSignal { signal, by_terminal: info.ssi_code == SI_KERNEL });
         }
     }
 }

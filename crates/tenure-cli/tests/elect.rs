@@ -153,8 +153,13 @@ fn a_candidate_that_stands_by_ends_on_a_signal_and_has_started_nothing() {
     let world = World::new("elect-standby");
     let led = elect(&world, &["--", "sh", "-c", WORK]);
     lines(&world, 1);
-    let other = elect(&world, &["--", "touch", "started"]);
+    let mut other = elect(&world, &["--", "touch", "started"]);
     sleep_ms(500);
+    for ignored in [Signal::HUP, Signal::USR1, Signal::USR2, Signal::WINCH] {
+        other.process().send(ignored);
+    }
+    sleep_ms(300);
+    assert!(!other.has_ended(), "signals for a command have no effect: {}", other.err_so_far());
     other.process().send(Signal::TERM);
     assert_eq!(other.end().code, 143);
     assert!(!world.exists("started"));

@@ -19,7 +19,7 @@ use crate::duration;
 use crate::exit::{self, Failure};
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::run::{self, CallerAttributes, RunOutcome, TermOutcome};
-use crate::signals::{self, Blocked};
+use crate::signals::{self, Blocked, Reload};
 use pause::Pauses;
 pub(crate) use state::ElectState;
 
@@ -45,7 +45,7 @@ pub(crate) fn elect(args: &Args, elect: &args::Elect) -> Result<ExitCode, Failur
     };
     campaign.say(elect);
     let blocked = Blocked::now().map_err(signals::no_signals)?;
-    if let Some(signal) = blocked.ended_within(campaign.pauses.pause) {
+    if let Some(signal) = blocked.ended_within(campaign.pauses.pause, Reload::Ignored) {
         return Ok(ExitCode::from(128 + signal as u8));
     }
     caller.restore();
@@ -133,6 +133,7 @@ impl args::Elect {
             json: self.json,
             taking: None,
             announcement: self.announcement.clone(),
+            reload: Reload::Ignored,
             command: self.command.clone(),
         }
     }

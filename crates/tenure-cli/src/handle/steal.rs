@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use crate::args::{Acquire, Announcement, Args, Run, Steal, Waiting};
 use crate::exit::{self, Failure};
 use crate::run;
+use crate::signals::Reload;
 
 /// Takes over a lease, and runs a command under it, or prints its handle.
 pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
@@ -34,6 +35,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
         json: steal.json,
         taking: Some(steal.taking.clone()),
         announcement: Announcement::default(),
+        reload: Reload::Ends,
         command: steal.command.clone(),
     };
     run::run(args, &run)

@@ -104,7 +104,7 @@ pub(crate) fn run_term(args: &Args, run: &Run) -> Result<RunOutcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let (watchdog, cgroup) = (launch.watchdog, launch.cgroup.clone());
     let ended = runtime.block_on(async {
-        let signals = blocked.take().map_err(cannot)?;
+        let signals = blocked.take_with(run.reload).map_err(cannot)?;
         let outlived_reports = OutlivedReports::new();
         let mut builder = store::coordinator(args).recorder(outlived_reports.clone());
         if let Some(holder) = holder {
