@@ -38,7 +38,7 @@ fn the_command_runs_once_per_term_with_a_greater_token_and_everything_else_as_in
     let world = World::new("elect-terms");
     // The number and name of the supervisor; of the command the signal masks without real-time signals, the priority, and
     // the number of variables that it should not have.
-    let script = "s=$(ps -o ppid= -p $PPID); \
+    let script = "s=$(($(ps -o ppid= -p $PPID))); \
         echo $TENURE_TOKEN $TENURE_NAME $TENURE_HOLDER $s $(cat /proc/$s/comm) \
         $(sed -n 's/Sig\\(Blk\\|Ign\\).*\\(.......\\)$/\\1 \\2/p' /proc/$$/status) $(ps -o ni= -p $$) $(env | grep -c ELECT_STATE) >> log";
     let words = ["elect", "job", "--ttl", "1s", "--kill-grace", "100ms", "--holder", "ann", "--quiet", "--"];
