@@ -52,6 +52,8 @@ pub enum Focus {
     ElectedInTurn,
     /// Sets of leases, all or nothing.
     Sets,
+    /// Plain keys.
+    Keys,
 }
 
 impl Focus {
@@ -81,6 +83,7 @@ impl Focus {
         Self::ElectedTwins,
         Self::ElectedInTurn,
         Self::Sets,
+        Self::Keys,
     ];
 
     /// Name on the command line.
@@ -110,12 +113,13 @@ impl Focus {
             Self::ElectedTwins => "elected-twins",
             Self::ElectedInTurn => "elected-in-turn",
             Self::Sets => "sets",
+            Self::Keys => "keys",
         }
     }
 
     /// True if its seeds are histories of the world of the primitives.
     pub fn is_of_primitives(self) -> bool {
-        matches!(self, Self::Primitives | Self::ElectedTwins | Self::ElectedInTurn | Self::Sets)
+        matches!(self, Self::Primitives | Self::ElectedTwins | Self::ElectedInTurn | Self::Sets | Self::Keys)
     }
 
     /// The focus with this name.

@@ -23,6 +23,10 @@ pub enum Invariant {
     S10,
     /// A grant that nobody uses is vacated: a set that is not granted leaves nothing held.
     S11,
+    /// A change replaces exactly the entry that it expects, and answers show what was there during the operation.
+    K1,
+    /// Only the owner of an entry renews or releases it.
+    K2,
     /// A set of leases is believed only while every lease of it is held.
     A1,
     /// After healing, the key is held again within two ttl and one call timeout.
@@ -49,6 +53,8 @@ impl Invariant {
             Self::S9 => "a foreign record is never overwritten",
             Self::S10 => "same seed, same trace",
             Self::S11 => "a grant that no holder uses is vacated",
+            Self::K1 => "a change replaces exactly the entry that it expects",
+            Self::K2 => "only the owner renews or releases an entry",
             Self::A1 => "a set is believed only while all of it is held",
             Self::L1 => "after healing, the key is held again in time",
             Self::L4 => "no lease is lost below the fault threshold",
@@ -71,6 +77,8 @@ impl fmt::Display for Invariant {
             Self::S9 => "S9",
             Self::S10 => "S10",
             Self::S11 => "S11",
+            Self::K1 => "K1",
+            Self::K2 => "K2",
             Self::A1 => "A1",
             Self::L1 => "L1",
             Self::L4 => "L4",

@@ -1,4 +1,5 @@
 use tenure_core::election::{ElectionRules, StandardElection};
+use tenure_core::keys::KeyRules;
 use tenure_core::machine::{Rules, Standard};
 use tenure_core::set::SetRules;
 
@@ -16,6 +17,7 @@ pub struct Seed {
     pub(crate) rules: &'static dyn Rules,
     pub(crate) election: &'static dyn ElectionRules,
     pub(crate) sets: &'static dyn SetRules,
+    pub(crate) keys: &'static dyn KeyRules,
     pub(crate) bug: Bug,
     pub(crate) wanted: Option<Invariant>,
 }
@@ -67,6 +69,7 @@ impl Seed {
             rules: &Standard,
             election: &StandardElection,
             sets: &Standard,
+            keys: &Standard,
             bug: Bug::None,
             wanted: None,
         }

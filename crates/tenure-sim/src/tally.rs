@@ -126,6 +126,16 @@ counted! {
         SetHeld: 10_000, "set of leases held";
         SetDenied: 1_000, "set of leases denied, everything released";
         SetLost: 100, "set of leases ended by the loss of one";
+        EntryCreated: 10_000, "entry created";
+        EntryUpdated: 10_000, "entry changed by its revision";
+        EntryConflict: 10_000, "change refused by the revision";
+        EntryFound: 10_000, "entry read";
+        EntryRenewed: 1_000, "entry renewed by its owner";
+        EntryReleased: 1_000, "entry released by its owner";
+        EntryInDoubt: 300, "operation whose write may have been applied, and which said so";
+        EntryRetried: 100, "change applied, and sent again by a balancer with a conflict as the answer";
+        EntryDenied: 10_000, "operation denied, and nothing was changed";
+        RevisionWentBack: 30, "revision went back after a deletion, and this was reported";
         Overtaken: 300, "answer to a watcher overtaken by a newer one";
     }
 }

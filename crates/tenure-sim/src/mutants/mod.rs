@@ -6,6 +6,7 @@
 
 mod answers;
 mod elections;
+mod entries;
 mod fences;
 mod several;
 mod stubborn;
@@ -15,6 +16,7 @@ mod tokens;
 mod witnesses;
 
 use tenure_core::election::ElectionRules;
+use tenure_core::keys::KeyRules;
 use tenure_core::machine::Rules;
 use tenure_core::set::SetRules;
 
@@ -45,6 +47,8 @@ pub enum Change {
     Election(&'static dyn ElectionRules),
     /// One rule of several leases at once.
     Sets(&'static dyn SetRules),
+    /// One rule of plain keys.
+    Keys(&'static dyn KeyRules),
     /// A part of the world.
     World(WorldBug),
 }
@@ -66,6 +70,7 @@ impl Change {
             Self::Rule(rules) => seed.rules = rules,
             Self::Election(rules) => seed.election = rules,
             Self::Sets(rules) => seed.sets = rules,
+            Self::Keys(rules) => seed.keys = rules,
             Self::World(WorldBug(bug)) => seed.bug = bug,
         }
     }
@@ -98,6 +103,15 @@ const fn sets(
     rules: &'static dyn SetRules,
 ) -> Mutant {
     Mutant { name, replaces, caught_by, focus: Focus::Sets, change: Change::Sets(rules) }
+}
+
+const fn keys(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    rules: &'static dyn KeyRules,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus: Focus::Keys, change: Change::Keys(rules) }
 }
 
 const fn world(
@@ -236,6 +250,31 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::L1, &several::CallersOrder),
     sets("set-keeps-part", "a set that was denied keeps the leases that were granted",
         Invariant::S11, &several::KeepsPart),
+    // ── plain keys ──
+    keys("revision-reused", "a change keeps the revision of the entry before it",
+        Invariant::S1, &entries::RevisionReused),
+    keys("release-forgets-revision", "a release leaves no revision behind",
+        Invariant::K1, &entries::ReleaseForgetsRevision),
+    keys("any-revision-updates", "a change replaces an entry of any revision",
+        Invariant::K1, &entries::AnyRevision),
+    keys("run-out-entry-updated", "an entry that is known to have run out is changed by its old revision",
+        Invariant::K1, &entries::RunOutUpdated),
+    keys("created-over-entry", "an entry is created over one that has not run out",
+        Invariant::K1, &entries::CreatedOver),
+    keys("runs-out-early", "an entry has run out after half its ttl",
+        Invariant::K1, &entries::RunsOutEarly),
+    keys("renewed-by-another", "any participant renews an entry",
+        Invariant::K2, &entries::RenewedByAnother),
+    keys("released-by-another", "any participant releases an entry",
+        Invariant::K2, &entries::ReleasedByAnother),
+    keys("owner-by-name", "the owner of an entry is known by its name",
+        Invariant::K2, &entries::OwnerByName),
+    keys("entry-unknown-as-done", "a change without an answer counts as done",
+        Invariant::S5, &entries::UnknownAsDone),
+    keys("entry-unknown-as-conflict", "a change without an answer counts as a conflict",
+        Invariant::S5, &entries::UnknownAsConflict),
+    keys("overtaken-as-conflict", "a change that was overtaken after a lost answer counts as a conflict",
+        Invariant::S5, &entries::OvertakenAsConflict),
     // ── the world ──
     world("store-ignores-conditions", "the store applies every write",
         Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),

@@ -2,10 +2,12 @@
 
 use tenure_core::ErrorKind;
 use tenure_core::Token;
+use tenure_core::keys::KeyAnswer;
 use tenure_core::machine::Lost;
 
 use super::campaigns::Campaign;
 use super::happening::{Happening, Port};
+use super::key_users::KeyUser;
 use super::phases::Stretch;
 use super::sets::SetUser;
 use super::{Engine, PrimitivesWorld};
@@ -25,6 +27,7 @@ pub(super) struct Actor {
 pub(super) enum ActorRole {
     Campaign(Campaign),
     Set(SetUser),
+    Key(KeyUser),
 }
 
 /// A report of a lease to its actor.
@@ -35,6 +38,8 @@ pub(super) enum Notice {
     Lost(Lost),
     /// The machine has ended, and no work runs under its term.
     Left,
+    /// An operation on a plain key has its answer.
+    Answered(Box<KeyAnswer>),
     /// An observing node saw this leader.
     SawLeader(Token, std::sync::Arc<str>),
 }
@@ -60,6 +65,7 @@ impl PrimitivesWorld<'_> {
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_starts(actor),
             ActorRole::Set(_) => self.set_starts(actor),
+            ActorRole::Key(_) => self.key_user_starts(actor),
         }
     }
 
@@ -85,7 +91,7 @@ impl PrimitivesWorld<'_> {
     pub(super) fn actor_wakes(&mut self, actor: usize) {
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_wakes(actor),
-            ActorRole::Set(_) => {}
+            ActorRole::Set(_) | ActorRole::Key(_) => {}
         }
     }
 
@@ -93,10 +99,11 @@ impl PrimitivesWorld<'_> {
     pub(super) fn notified(&mut self, port: Port, notice: Notice) {
         let Some(caller) = self.caller(port) else { return };
         let actor = caller.actor;
-        let left = matches!(notice, Notice::Left);
+        let left = matches!(notice, Notice::Left | Notice::Answered(_));
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_notified(actor, port, notice),
             ActorRole::Set(_) => self.set_notified(actor, port, notice),
+            ActorRole::Key(_) => self.key_user_notified(actor, port, notice),
         }
         if left {
             self.callers[port.caller as usize] = None;
@@ -109,6 +116,7 @@ impl PrimitivesWorld<'_> {
         match &mut self.actors[actor].role {
             ActorRole::Campaign(campaign) => campaign.dies(),
             ActorRole::Set(user) => user.dies(),
+            ActorRole::Key(user) => user.dies(),
         }
     }
 
@@ -116,6 +124,7 @@ impl PrimitivesWorld<'_> {
         let Some(caller) = self.caller(port) else { return };
         match &caller.engine {
             Engine::Lease(_) => self.step_lease(port, tenure_core::machine::Input::Wake),
+            Engine::Entry(_) => self.step_entry(port, tenure_core::machine::Input::Wake),
             Engine::Look(_) => self.looks_again(port),
         }
     }

@@ -2,6 +2,7 @@ use tenure_core::machine::Machine;
 use tenure_core::record::Nonce;
 
 use super::campaigns::Looking;
+use super::entries::EntryCall;
 use crate::parts::Timer;
 
 /// Something that calls the store: one lease or one operation of an actor.
@@ -24,6 +25,8 @@ pub(super) struct Caller {
 pub(super) enum Engine {
     /// A lease.
     Lease(Box<Tenancy>),
+    /// An operation on a plain key.
+    Entry(Box<EntryCall>),
     /// Single reads of a node that observes the leader.
     Look(Looking),
 }
@@ -51,7 +54,7 @@ impl Caller {
     pub(super) fn tenancy(&mut self) -> Option<&mut Tenancy> {
         match &mut self.engine {
             Engine::Lease(tenancy) => Some(tenancy),
-            Engine::Look(_) => None,
+            Engine::Entry(_) | Engine::Look(_) => None,
         }
     }
 }
@@ -61,7 +64,7 @@ impl Caller {
     pub(super) fn tenancy_ref(&self) -> Option<&Tenancy> {
         match &self.engine {
             Engine::Lease(tenancy) => Some(tenancy),
-            Engine::Look(_) => None,
+            Engine::Entry(_) | Engine::Look(_) => None,
         }
     }
 }

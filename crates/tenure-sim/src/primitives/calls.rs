@@ -129,6 +129,7 @@ impl PrimitivesWorld<'_> {
             // A copy of a plant that arrives after a deletion would bring back the same version.
             return Outcome::Conflict;
         }
+        let before = self.store[key].content().clone();
         let outcome = self.store[key].write(self.now, write);
         let applied = matches!(outcome, Outcome::Applied { .. });
         let word = if applied { "applied" } else { "conflict" };
@@ -136,12 +137,15 @@ impl PrimitivesWorld<'_> {
             port.process as usize,
             format_args!("#{} {:?} of key {key} at the store: {word}", port.caller, write.purpose),
         );
+        if !applied && self.judges[key].entries.conflicts(write.record.nonce) {
+            self.tally.met(Met::EntryRetried);
+        }
         if applied {
             self.writes_applied += 1;
             if late {
                 self.tally.met(Met::LateApplied);
             }
-            self.write_applied(key, write);
+            self.write_applied(key, &before, write);
             self.give_hints(key);
         }
         outcome
@@ -179,12 +183,17 @@ impl PrimitivesWorld<'_> {
 
     fn answered(&mut self, port: Port, call: u32, input: Input) {
         let Some(caller) = self.caller(port).filter(|caller| caller.call == call) else { return };
-        let is_lease = matches!(caller.engine, Engine::Lease(_));
+        let (is_lease, is_entry) =
+            (matches!(caller.engine, Engine::Lease(_)), matches!(caller.engine, Engine::Entry(_)));
         self.note(
             port.process as usize,
             format_args!("#{} hears {}", port.caller, crate::world::AnswerWords(&input)),
         );
-        if is_lease { self.step_lease(port, input) } else { self.looked(port, input) }
+        match (is_lease, is_entry) {
+            (true, _) => self.step_lease(port, input),
+            (_, true) => self.step_entry(port, input),
+            _ => self.looked(port, input),
+        }
     }
 }
 

@@ -190,7 +190,8 @@ impl PrimitivesWorld<'_> {
                 self.step_campaign(actor, CampaignInput::SawLeader { token, holder: &holder });
             }
             // Of an earlier term, or of an acquire that was cancelled.
-            Notice::Granted(_) | Notice::Denied(_) | Notice::Lost(_) | Notice::Left => {}
+            Notice::Granted(_) | Notice::Denied(_) | Notice::Lost(_) | Notice::Left | Notice::Answered(_) => {
+            }
         }
     }
 

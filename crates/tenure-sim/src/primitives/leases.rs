@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::machine::{
-    AcquireMode, AcquireParams, Ambient, Effect, Event as Told, Heed, Input, Lost, Machine, Patience,
-    Purpose, Write,
+    AcquireMode, AcquireParams, Ambient, Content, Effect, Event as Told, Heed, Input, Lost, Machine,
+    Patience, Purpose, Write,
 };
 use tenure_core::record::{Nonce, Record};
 use tenure_core::{Token, machine::Denied};
@@ -112,7 +112,7 @@ impl PrimitivesWorld<'_> {
     }
 
     /// The store has applied a write.
-    pub(super) fn write_applied(&mut self, key: usize, write: &Write) {
+    pub(super) fn write_applied(&mut self, key: usize, before: &Content, write: &Write) {
         if write.purpose == Purpose::Grant {
             self.tally.count(Number::Grants);
         }
@@ -121,6 +121,12 @@ impl PrimitivesWorld<'_> {
         }
         let verdict = self.judges[key].applies(self.now, self.writes_applied, write);
         self.verdicts.judge(self.now, Invariant::S1, verdict);
+        if write.record.is_key() {
+            let [revision, owner, truth] = self.judges[key].entries.applies(self.now, before, write);
+            self.verdicts.judge(self.now, Invariant::K1, revision);
+            self.verdicts.judge(self.now, Invariant::K2, owner);
+            self.verdicts.judge(self.now, Invariant::S5, truth);
+        }
     }
 
     // ── reports ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,9 +7,11 @@ mod actor;
 mod caller;
 mod calls;
 mod campaigns;
+mod entries;
 mod faults;
 mod happening;
 mod judges;
+mod key_users;
 mod leases;
 mod node;
 mod phases;
@@ -139,6 +141,7 @@ impl<'a> PrimitivesWorld<'a> {
     fn begin(&mut self) {
         self.campaigners_appear();
         self.set_users_appear();
+        self.key_users_appear();
         self.watchers_appear();
         for actor in 0..self.actors.len() {
             let ttl = self.nodes[self.actors[actor].process].member.ttl();

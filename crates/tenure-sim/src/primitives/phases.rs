@@ -67,6 +67,7 @@ impl PrimitivesWorld<'_> {
             if let Some(actor) = caller.map(|caller| caller.actor) {
                 let event = match &self.actors[actor].role {
                     ActorRole::Campaign(_) => Happening::Release(port),
+                    ActorRole::Key(_) => continue,
                     ActorRole::Set(_) => Happening::ReleaseSet { process: port.process, actor: actor as u16 },
                 };
                 self.agenda.push(self.now, event);

@@ -21,6 +21,8 @@ pub(super) struct Plan {
     pub(super) watchers: usize,
     /// Number of names of the sets.
     pub(super) names: usize,
+    /// Number of plain keys.
+    pub(super) plain: usize,
     /// Longest rest of a user, in hundredths of its ttl.
     pub(super) rest_most: u64,
     /// Longest time until a holder releases, in hundredths of its ttl.
@@ -45,6 +47,7 @@ impl Plan {
             elections: 0,
             watchers: 0,
             names: 0,
+            plain: 0,
             rest_most: rng.pick(&[5, 100, 400]),
             hold_most: rng.pick(&[100, 300, 600, 3000]),
             fairness: 12,
@@ -64,6 +67,7 @@ impl Plan {
                 self.elections = rng.between(1, 2) as usize;
                 self.watchers = rng.between(0, 2) as usize;
             }
+            Topic::Keys => self.plain = rng.between(1, 3) as usize,
             Topic::Sets => self.names = rng.between(2, 4) as usize,
         }
     }
@@ -106,7 +110,13 @@ impl Plan {
 
     /// Number of keys.
     pub(super) fn keys(&self) -> usize {
-        self.elections + self.names
+        self.plain_keys().end
+    }
+
+    /// The plain keys of the users.
+    pub(super) fn plain_keys(&self) -> std::ops::Range<usize> {
+        let first = self.name_keys().end;
+        first..first + self.plain
     }
 
     /// The keys of the names of the sets.

@@ -260,7 +260,7 @@ impl PrimitivesWorld<'_> {
                 let input = if denied { SetInput::Denied { member } } else { SetInput::Left { member } };
                 self.step_set(actor, input);
             }
-            Notice::SawLeader(..) => {}
+            Notice::SawLeader(..) | Notice::Answered(_) => {}
         }
     }
 

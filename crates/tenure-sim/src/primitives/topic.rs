@@ -6,16 +6,18 @@ use crate::rng::Rng;
 pub(super) enum Topic {
     Elections,
     Sets,
+    Keys,
 }
 
 impl Topic {
-    const ALL: &[Self] = &[Self::Elections, Self::Sets];
+    const ALL: &[Self] = &[Self::Elections, Self::Sets, Self::Keys];
 
     /// The primitives of a seed: one or several of them without a focus.
     pub(super) fn of(focus: Focus, rng: &mut Rng) -> Vec<Self> {
         match focus {
             Focus::ElectedTwins | Focus::ElectedInTurn => vec![Self::Elections],
             Focus::Sets => vec![Self::Sets],
+            Focus::Keys => vec![Self::Keys],
             _ => {
                 let first = rng.pick(Self::ALL);
                 let others = Self::ALL.iter().copied().filter(|topic| *topic != first);

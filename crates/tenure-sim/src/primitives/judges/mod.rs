@@ -2,10 +2,14 @@
 //! lease are shared with the world of one key.
 
 mod a1_sets;
+mod entries;
+mod k1_revisions;
+mod k2_owners;
 mod l6_turns;
 mod ledger;
 
 pub(super) use a1_sets::{believes_only_whole, ends_with_first_loss, leaves_nothing_held};
+pub(super) use entries::{Entries, EntryWrite};
 pub(super) use l6_turns::Turns;
 pub(super) use ledger::AppliedWrite;
 
@@ -13,6 +17,8 @@ use tenure_core::machine::Write;
 use tenure_core::record::Nonce;
 
 use crate::oracle::{Beliefs, Judgement, Tokens};
+use k1_revisions::replaces_what_it_expects;
+use k2_owners::only_by_its_owner;
 use ledger::Ledger;
 
 /// The judges of one key.
@@ -20,6 +26,8 @@ use ledger::Ledger;
 pub(super) struct KeyJudge {
     pub(super) tokens: Tokens,
     pub(super) beliefs: Beliefs,
+    /// Its history as a plain key.
+    pub(super) entries: Entries,
     ledger: Ledger,
     /// The last time at which the record was deleted from outside.
     tampered_at: Option<u64>,
@@ -30,6 +38,7 @@ impl KeyJudge {
         Self {
             tokens: Tokens::new(store_has_clock),
             beliefs: Beliefs::default(),
+            entries: Entries::default(),
             ledger: Ledger::default(),
             tampered_at: None,
         }
@@ -50,6 +59,7 @@ impl KeyJudge {
     pub(super) fn tampered(&mut self, now: u64) {
         self.tampered_at = Some(now);
         self.tokens.tampered();
+        self.entries.deleted(now);
         self.beliefs.taint_all();
     }
 

@@ -1,0 +1,137 @@
+//! Operations on plain keys: the driver of their machines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::keys::{KeyAnswer, KeyMachine, KeyOperation, KeyOwner, KeyParams, KeyRules};
+use tenure_core::machine::{Effect, Input, Purpose, Standard, Write};
+use tenure_core::record::Nonce;
+
+use super::PrimitivesWorld;
+use super::actor::Notice;
+use super::caller::Engine;
+use super::calls::LetterBody;
+use super::happening::Port;
+use super::judges::EntryWrite;
+use crate::Invariant;
+use crate::tally::Met;
+
+/// One operation on a plain key.
+#[derive(Debug)]
+pub(super) struct EntryCall {
+    machine: KeyMachine,
+    pub(super) operation: KeyOperation,
+    pub(super) owner: KeyOwner,
+    /// True time at which it began.
+    pub(super) began: u64,
+    /// The nonces of its writes, without a plant.
+    pub(super) writes: Vec<Nonce>,
+}
+
+impl PrimitivesWorld<'_> {
+    /// Begins an operation on a plain key. With `wait`, a creation waits for that long, on the clock of the process.
+    pub(super) fn operates(
+        &mut self,
+        actor: usize,
+        key: usize,
+        operation: KeyOperation,
+        secret: [u8; 32],
+        wait: Option<Duration>,
+    ) -> Port {
+        let node = &self.nodes[self.actors[actor].process];
+        let timing = node.member.timing;
+        let now = node.local(self.now);
+        let owner = KeyOwner { holder: Arc::clone(&node.holder), secret_hash: secret };
+        let params = KeyParams {
+            operation: operation.clone(),
+            owner: owner.clone(),
+            store_clock: self.plan.store.clock,
+            clock_tick: Duration::from_nanos(self.plan.store.tick),
+            drift: timing.drift(),
+            fresh_for: timing.ttl(),
+            retry: timing.retry(),
+            retry_max: timing.period(),
+            wait_until: wait.map(|wait| now + wait),
+            give_up_at: now + wait.unwrap_or_default() + timing.ttl().as_duration() * 2,
+        };
+        let machine = KeyMachine::with_rules(params, self.seed.keys);
+        let call = EntryCall { machine, operation, owner, began: self.now, writes: Vec::new() };
+        let port = self.add_caller(actor, key, Engine::Entry(Box::new(call)));
+        self.step_entry(port, Input::Start);
+        port
+    }
+
+    /// Gives an input to the machine of an operation, and carries out its effects.
+    pub(super) fn step_entry(&mut self, port: Port, input: Input) {
+        let mut effects = Vec::new();
+        let ambient = self.ambient(port.process as usize);
+        let node = &mut self.nodes[port.process as usize];
+        let Some(caller) = self.callers[port.caller as usize].as_deref_mut() else { return };
+        let key = caller.key;
+        let Engine::Entry(call) = &mut caller.engine else { return };
+        let answer = call.machine.step(&ambient, &mut node.sightings[key], input, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Read => self.send(port, LetterBody::Read),
+                Effect::Write(write) => {
+                    self.remember_entry_write(port, key, &write);
+                    self.sends_write(port, write);
+                }
+                Effect::SleepUntil(at) => self.caller_sleeps(port, at.as_nanos()),
+                Effect::LookAtWitness { .. } => unreachable!("plain keys have no witness"),
+                Effect::Tell(_) => self.tally.met(Met::RevisionWentBack),
+            }
+        }
+        if let Some(answer) = answer {
+            self.judge_answer(port, key, &answer);
+            self.notices.push_back((port, Notice::Answered(Box::new(answer))));
+        }
+    }
+
+    /// Stores the facts about a write that the judges need.
+    fn remember_entry_write(&mut self, port: Port, key: usize, write: &Write) {
+        let node = &self.nodes[port.process as usize];
+        let (local, drift) = (node.local(self.now), node.member.timing.drift());
+        // Knowledge of the process: the version that it last saw has run out, by the standard rule.
+        let seen = node.sightings[key].latest();
+        let record = seen.and_then(|seen| match &seen.content {
+            tenure_core::machine::Content::Record(record, _) => Some((seen.from, record)),
+            _ => None,
+        });
+        let knew_run_out =
+            record.is_some_and(|(from, record)| Standard.has_run_out(from, record.ttl, drift, local));
+        let Some(Engine::Entry(call)) = self.caller(port).map(|caller| &mut caller.engine) else { return };
+        if write.purpose != Purpose::Plant {
+            call.writes.push(write.record.nonce);
+        }
+        let revision = match &call.operation {
+            KeyOperation::Set { revision, .. } => Some(revision.get()),
+            _ => None,
+        };
+        let fact = EntryWrite { revision, owner: call.owner.secret_hash, knew_run_out };
+        self.judges[key].entries.sends(write.record.nonce, fact);
+    }
+
+    fn judge_answer(&mut self, port: Port, key: usize, answer: &KeyAnswer) {
+        self.note(port.process as usize, format_args!("#{} is answered {answer:?}", port.caller));
+        let now = self.now;
+        let Some(Engine::Entry(call)) =
+            self.callers[port.caller as usize].as_deref().map(|caller| &caller.engine)
+        else {
+            return;
+        };
+        self.tally.met(match answer {
+            KeyAnswer::Found(_) => Met::EntryFound,
+            KeyAnswer::Created(_) => Met::EntryCreated,
+            KeyAnswer::Updated(_) => Met::EntryUpdated,
+            KeyAnswer::Conflict(_) => Met::EntryConflict,
+            KeyAnswer::Renewed(_) => Met::EntryRenewed,
+            KeyAnswer::Released => Met::EntryReleased,
+            KeyAnswer::Denied { in_doubt: true, .. } => Met::EntryInDoubt,
+            KeyAnswer::Denied { .. } => Met::EntryDenied,
+        });
+        let entries = &mut self.judges[key].entries;
+        self.verdicts.judge(now, Invariant::S5, entries.is_truthful(call, answer));
+        self.verdicts.judge(now, Invariant::K1, entries.is_linearizable(now, call, answer));
+    }
+}
