@@ -53,6 +53,8 @@ pub(crate) enum Command {
     History(History),
     /// Remove the records of leases that have been vacant for long
     Forget(Forget),
+    /// Read and change plain keys: small values with a revision
+    Kv(Kv),
     /// Inspect the store itself
     Store(Store),
     /// Test whether a store is fit for leases: races, latency and ttl
@@ -364,6 +366,111 @@ pub(crate) struct Forget {
     /// Also list the kept leases, each with the reason
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::KV, arg_required_else_help = true)]
+pub(crate) struct Kv {
+    #[command(subcommand)]
+    pub(crate) command: KvCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum KvCommand {
+    /// Create the entry of KEY, unless it has one
+    Create(KvCreate),
+    /// Replace the entry of KEY that has exactly this revision
+    Cas(KvCas),
+    /// Print the value of KEY: exit 0 if it has an entry, 1 if not
+    Get(KvGet),
+    /// Start the ttl of your entry anew
+    #[command(after_help = help::KV_RENEW)]
+    Renew(KvOwned),
+    /// Remove your entry
+    #[command(after_help = help::KV_RELEASE)]
+    Release(KvOwned),
+    /// List plain keys with owner, revision and value
+    Ls(KvLs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::KV_CREATE)]
+pub(crate) struct KvCreate {
+    /// The key, such as config/shards
+    pub(crate) key: String,
+    /// The value, at most 4096 bytes; -: from standard input
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) value: String,
+    /// Time after which the entry runs out without a renewal; default: never
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+    /// Longest wait for the present entry to run out or to be released; default: do not wait
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// Name of the owner; default: you
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::KV_CAS)]
+pub(crate) struct KvCas {
+    /// The key, such as config/shards
+    pub(crate) key: String,
+    /// Revision of the entry to replace; 0: the key has no entry
+    pub(crate) revision: String,
+    /// The new value, at most 4096 bytes; -: from standard input
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) value: String,
+    /// Time after which the new entry runs out without a renewal; default: never
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+    /// Name of the owner; default: you
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::KV_GET)]
+pub(crate) struct KvGet {
+    /// The key, such as config/shards
+    pub(crate) key: String,
+    /// Name of the owner, for the field mine of --json; default: you
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Print a JSON object on standard output, with revision, owner and time left
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An entry of this user, for `kv renew` and `kv release`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KvOwned {
+    /// The key, such as config/shards
+    pub(crate) key: String,
+    /// Name of the owner; default: you
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::KV_LS)]
+pub(crate) struct KvLs {
+    /// Only this key and those below it: config covers config and config/shards
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
     /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,

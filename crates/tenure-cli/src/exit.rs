@@ -7,7 +7,8 @@ use tenure::{Error, ErrorKind};
 
 use crate::output;
 
-/// The lease is free, or there is no leader. Only `status`, `leader` and `resign` exit with it.
+/// The lease is free, there is no leader, or a plain key has no entry. Only `status`, `leader`, `resign` and `kv get` exit
+/// with it.
 pub(crate) const FREE: u8 = 1;
 /// The command line is invalid.
 pub(crate) const USAGE: u8 = 64;

@@ -51,6 +51,7 @@ Examples:
   tenure steal backup --reason 'it hangs'      take over from its holder
   tenure watch                                 report changes as they happen
   tenure history backup                        how the last terms ended
+  tenure kv create config/shards 4             a small value with a revision
   tenure probe s3://my-bucket/locks            test if a store is fit
   tenure run --help                            details of each command
 
@@ -69,7 +70,7 @@ Tenure checks a networked store before it grants a lease, once a day on each mac
 
 ",
     exit_codes!(
-        concat!(code_of_cmd!(), "   1  status, leader, resign: the lease is free\n"),
+        concat!(code_of_cmd!(), "   1  status, leader, resign: the lease is free; kv get: there is no entry\n"),
         held!(),
         concat!(
             "  76  the lease was lost and CMD was stopped, or the handle is no longer valid:\n",
@@ -332,6 +333,122 @@ The time for which a lease has been vacant comes from the wall clock of its last
 
 Exit codes:
    0  every lease was examined, even if all were kept
+  64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV: &str = "\
+Examples:
+  tenure kv create config/shards 4             create it, unless it exists
+  tenure kv get config/shards                  print its value
+  tenure kv cas config/shards 1794729600000000 8
+                                               replace exactly that revision
+  tenure kv create nodes/a 10.0.0.7 --ttl 60s  runs out without a renewal
+  tenure kv renew nodes/a                      lasts for another 60s
+  tenure kv release nodes/a                    remove it
+  tenure kv ls                                 all plain keys
+
+A plain key has at most one entry: a value, a revision that is greater for every change, an owner, and perhaps a ttl. Every \
+change is one conditional write. A lease is never a plain key, and a plain key is never a lease.
+
+The owner is you on this machine: a secret in the file tenure-owner below XDG_STATE_HOME or ~/.local/state. Only the owner \
+renews and releases an entry. --owner NAME is another owner of yours.
+
+Exit codes:
+   0  done
+   1  get: there is no entry
+  75  create: the key has an entry; cas: the entry has another revision
+  76  renew, release: there is no entry, or it is another owner's
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV_CREATE: &str = "\
+Examples:
+  tenure kv create config/shards 4               never runs out
+  tenure kv create nodes/a 10.0.0.7 --ttl 60s    runs out without a renewal
+  tenure kv create job/plan - <plan.json         value from standard input
+  tenure kv create nodes/a x --ttl 60s --wait 2m wait for the present entry
+
+An entry that this machine knows to have run out counts as absent. Where the store does not report the age of an entry, a \
+machine knows it once it has seen the entry for its ttl; --wait waits for that.
+
+If the answer of the store is lost, create reads the key back. If even that does not show the outcome, it exits with 69 and \
+the message says that the change may have been applied.
+
+Exit codes:
+   0  the entry was created
+  75  the key has an entry: the message shows its revision, owner and time left
+  128 + n  signal n ended the wait
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV_CAS: &str = "\
+Examples:
+  tenure kv cas config/shards 1794729600000000 8
+  tenure kv cas config/shards 0 4                create it
+  r=$(tenure kv get config/shards --json | jq .revision)
+  tenure kv cas config/shards $r 8               replace what was read
+
+The new entry is yours, and its ttl begins now. An entry that has run out has no revision any more: its old one is a conflict.
+
+If the answer of the store is lost, cas reads the key back. If even that does not show the outcome, it exits with 69 and the \
+message says that the change may have been applied.
+
+Exit codes:
+   0  the entry was replaced, or created
+  75  conflict: the entry has another revision, or there is none
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV_GET: &str = "\
+Examples:
+  tenure kv get config/shards                    the value, and a line break
+  tenure kv get config/shards --json             revision, owner and time left
+  tenure kv get nodes/a || echo 'a is not there'
+
+get only reads: it changes nothing in the store. On a terminal, control characters in the value are shown as escapes.
+
+Exit codes:
+   0  there is an entry
+   1  there is none, or it has run out
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV_RENEW: &str = "\
+Examples:
+  tenure kv renew nodes/a                        its ttl begins now
+  tenure kv renew nodes/a --owner agent          as another owner of yours
+
+The revision stays. An entry that has run out does not come back.
+
+Exit codes:
+   0  the entry was renewed
+  76  there is no entry, or it is another owner's
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV_RELEASE: &str = "\
+Examples:
+  tenure kv release nodes/a
+  tenure kv release nodes/a --owner agent        as another owner of yours
+
+The value is cleared, and the next entry has a greater revision.
+
+Exit codes:
+   0  the entry was removed
+  76  there is no entry, or it is another owner's
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const KV_LS: &str = "\
+Examples:
+  tenure kv ls                               all plain keys
+  tenure kv ls nodes                         nodes and nodes/a, not nodes-old
+  tenure kv ls --json | jq -r '.keys[].name'
+
+ls only reads: it changes nothing in the store. Leases, and keys without an entry, are left out.
+
+Exit codes:
+   0  every key was read
   64, 69, 77, 78  as in tenure --help
 ";
 

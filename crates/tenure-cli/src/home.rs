@@ -33,6 +33,11 @@ pub(crate) fn verdicts() -> Option<PathBuf> {
     in_state_dir("tenure-verdicts")
 }
 
+/// File with the secret of the owner of plain keys, outside every store; `None` for a user without a home.
+pub(crate) fn owner() -> Option<PathBuf> {
+    in_state_dir("tenure-owner")
+}
+
 fn in_state_dir(name: &str) -> Option<PathBuf> {
     if missing().is_some() {
         return None;

@@ -8,12 +8,14 @@ mod cost;
 mod duration;
 mod elect;
 mod exit;
+mod file_place;
 mod forget;
 mod guarantees;
 mod handle;
 mod help;
 mod history;
 mod home;
+mod kv;
 mod leader;
 mod lease_view;
 mod ls;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         args::Command::Resign(resign) => resign::resign(&args, resign),
         args::Command::Status(status) => status::status(&args, status),
         args::Command::Ls(ls) => ls::ls(&args, ls),
+        args::Command::Kv(args::Kv { command }) => kv::kv(&args, command),
         args::Command::Forget(forget) => forget::forget(&args, forget),
         args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {
             guarantees::guarantees(&args, guarantees)

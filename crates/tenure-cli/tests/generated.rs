@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "run",
     "elect",
     "acquire",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 16] = [
     "watch",
     "history",
     "forget",
+    "kv",
     "store",
     "completions",
     "man",

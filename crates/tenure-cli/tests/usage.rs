@@ -46,6 +46,13 @@ fn requested_help_succeeds_and_states_the_contract() {
         (&["history", "--help"], &["newest first", "wall clocks"]),
         (&["help", "ls"], &["not billing-old", "only reads"]),
         (&["forget", "--help"], &["--vacant-for", "greater token", "keeps a record", "77"]),
+        (&["kv", "--help"], &["tenure-owner", "one conditional write", "75  create: the key has an entry"]),
+        (&["kv", "create", "--help"], &["75  the key has an entry", "may have been applied", "--wait"]),
+        (&["kv", "cas", "--help"], &["75  conflict", "jq .revision"]),
+        (&["kv", "get", "--help"], &["1  there is none", "only reads"]),
+        (&["kv", "renew", "--help"], &["does not come back", "76  "]),
+        (&["kv", "release", "--help"], &["greater revision", "76  "]),
+        (&["kv", "ls", "--help"], &["not nodes-old", "only reads"]),
         (&["store", "--help"], &["guarantees"]),
         (&["store", "guarantees", "--help"], &["only reads", "before it exists"]),
         (&["completions", "--help"], &["bash", "zsh", "fish"]),
@@ -93,7 +100,7 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
     assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
 }
 
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 26] = [
     &[],
     &["run"],
     &["elect"],
@@ -108,6 +115,13 @@ const COMMANDS: [&[&str]; 19] = [
     &["watch"],
     &["history"],
     &["forget"],
+    &["kv"],
+    &["kv", "create"],
+    &["kv", "cas"],
+    &["kv", "get"],
+    &["kv", "renew"],
+    &["kv", "release"],
+    &["kv", "ls"],
     &["store"],
     &["store", "guarantees"],
     &["probe"],
@@ -130,7 +144,7 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         (
             &["--store", "file:///x"],
             "'tenure' requires a subcommand but one was not provided [subcommands: run, elect, acquire, renew, release, \
-             steal, leader, resign, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
+             steal, leader, resign, status, ls, watch, history, forget, kv, store, probe, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],

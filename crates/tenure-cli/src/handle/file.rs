@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use tenure::Handle;
 use tenure::clock::BootClock;
 
-use super::place::{FilePlace, PlaceError};
 use crate::exit::Failure;
+use crate::file_place::{FilePlace, PlaceError};
 
 /// A file with a handle. It belongs to the user: no other user can read or replace it.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 mod acquire;
 mod file;
-mod place;
 mod release;
 mod renew;
 mod source;

@@ -132,12 +132,16 @@ fn path() -> String {
     format!("{directory}:{}", std::env::var("PATH").unwrap_or_default())
 }
 
-/// The output as on the machine of the pages: `/home/ann` is at its root, and its name is `web-1`.
+/// The output as on the machine of the pages: `/home/ann` is at its root, its name is `web-1`, and its user is `ann`.
 fn as_on_this_machine(said: &str, root: &Path) -> String {
     let root = root.display().to_string();
     let said = said.replace(root.trim_end_matches('/'), "");
     let said: String = said.split_inclusive('\n').filter_map(by_a_person).collect();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let me = nix::unistd::geteuid();
+    let user =
+        nix::unistd::User::from_uid(me).ok().flatten().map_or_else(|| me.to_string(), |user| user.name);
+    let said = said.replace(&format!("{user}@{host}"), &format!("ann@{HOST}"));
     let mut text = String::new();
     for (at, piece) in said.split(&format!("{host}:")).enumerate() {
         let is_process = piece.starts_with(|next: char| next.is_ascii_digit());

@@ -97,6 +97,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/handles",
     "tenure-cli/history",
     "tenure-cli/leader",
+    "tenure-cli/kv",
     "tenure-cli/logbook",
     "tenure-cli/run_contract",
     "tenure-cli/run_foreign",

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 /// The open directory of a file, and the name of the file in it.
@@ -12,14 +12,14 @@ use rustix::io::Errno;
 /// Each directory on the path is opened and checked, and the file is opened in the checked directory. So no other user
 /// can substitute a different file: neither with a link, nor by moving a parent directory.
 #[derive(Debug)]
-pub(super) struct FilePlace {
+pub(crate) struct FilePlace {
     directory: OwnedFd,
     name: OsString,
 }
 
 /// Reason why a place cannot be used.
 #[derive(Debug)]
-pub(super) enum PlaceError {
+pub(crate) enum PlaceError {
     /// An error of the kernel.
     Kernel(Errno),
     /// Another user could put another file there, in words that follow a colon.
@@ -35,7 +35,7 @@ impl From<Errno> for PlaceError {
 impl FilePlace {
     /// Walks from the root to the directory of the file, whose path is absolute. Links of root and of the caller are
     /// followed; the file itself must not be a link, which [`open`](Self::open) checks.
-    pub(super) fn find(path: &Path) -> Result<Self, PlaceError> {
+    pub(crate) fn find(path: &Path) -> Result<Self, PlaceError> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
         let mut ahead = steps(path.parent().unwrap_or(path));
         let mut walked = ReachedDirectory::from_root()?;
@@ -77,33 +77,45 @@ impl FilePlace {
     }
 
     /// Opens the file for reading. A link gives `ELOOP`; a fifo does not block.
-    pub(super) fn open(&self) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open(&self) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty())
     }
 
     /// The status of the entry with the name of the file, which may be a link.
-    pub(super) fn status(&self) -> rustix::io::Result<Stat> {
+    pub(crate) fn status(&self) -> rustix::io::Result<Stat> {
         rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Creates a private file beside it, under a new name.
-    pub(super) fn create_beside(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn create_beside(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)
     }
 
+    /// Renames the file beside it to its name, unless a file has that name: then `EEXIST`.
+    pub(crate) fn put_unless_present(&self, beside: &OsStr) -> rustix::io::Result<()> {
+        let (from, to) = ((&self.directory, beside), (&self.directory, &*self.name));
+        match rustix::fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
+            // Some file systems do not know the flag. A link never replaces a file.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
+            }
+            renamed => renamed,
+        }
+    }
+
     /// Renames the file beside it to its name.
-    pub(super) fn replace_by(&self, beside: &OsStr) -> rustix::io::Result<()> {
+    pub(crate) fn replace_by(&self, beside: &OsStr) -> rustix::io::Result<()> {
         rustix::fs::renameat(&self.directory, beside, &self.directory, &self.name)
     }
 
     /// Removes the file, or one beside it.
-    pub(super) fn remove(&self, name: &OsStr) -> rustix::io::Result<()> {
+    pub(crate) fn remove(&self, name: &OsStr) -> rustix::io::Result<()> {
         rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
     }
 
-    pub(super) fn name(&self) -> &OsStr {
+    pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 }
