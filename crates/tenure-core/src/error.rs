@@ -3,6 +3,7 @@ use std::fmt;
 use tenure_store::{BoxError, KeyError, Reason, StoreError};
 
 use crate::HolderError;
+use crate::machine::Denied;
 
 /// An error of Tenure: a human-readable message, and an [`ErrorKind`] for programs.
 ///
@@ -12,6 +13,7 @@ pub struct Error {
     kind: ErrorKind,
     message: String,
     source: Option<BoxError>,
+    denied: Option<Box<Denied>>,
 }
 
 /// Kind of an error, which says what to do about it.
@@ -58,13 +60,25 @@ impl From<&StoreError> for ErrorKind {
 impl Error {
     /// An error of this kind with this message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), source: None, denied: None }
     }
 
     /// Adds the cause of the error.
     pub fn because(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Adds the reason why a lease was not granted.
+    pub(crate) fn of_denial(mut self, denied: &Denied) -> Self {
+        self.denied = Some(Box::new(denied.clone()));
+        self
+    }
+
+    /// The reason why a lease was not granted, with the record of its holder if it has one, or why the store refused a
+    /// call for a plain key; `None` for every other error.
+    pub fn denied(&self) -> Option<&Denied> {
+        self.denied.as_deref()
     }
 
     /// Kind of the error: what to do about it.

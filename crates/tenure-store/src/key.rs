@@ -138,6 +138,15 @@ impl Key {
         Err(StoreError::refused(Reason::Invalid, why))
     }
 
+    /// The key as messages name it: `lease billing/nightly`, or `slot 3 of gpu`.
+    pub fn titled(&self) -> String {
+        match (self.group(), self.slot_index()) {
+            (Some(group), Some(index)) => format!("slot {index} of {group}"),
+            (Some(group), None) => format!("the size of {group}"),
+            _ => format!("lease {self}"),
+        }
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -296,6 +305,9 @@ mod tests {
             assert_eq!(slot.as_str(), format!(".tenure/slots/{segment}/7"));
             for (own, index) in [(size, None), (slot, Some(7))] {
                 assert_eq!(own.group(), Some(key(name)));
+                let title =
+                    index.map_or(format!("the size of {name}"), |index| format!("slot {index} of {name}"));
+                assert_eq!(own.titled(), title);
                 assert_eq!(own.slot_index(), index);
                 assert!(own.is_reserved() && own.is_of_slots());
                 assert_eq!(Key::from_stored(own.as_str()).unwrap(), own);

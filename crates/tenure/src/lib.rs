@@ -17,6 +17,7 @@ mod lease;
 mod observe;
 pub mod record;
 mod set;
+mod slots;
 pub mod store;
 mod trust;
 
@@ -30,6 +31,7 @@ pub use keys::{Creation, KeyEntries, KeyEntry, Keys, Replacement, Revision};
 pub use lease::{Handle, Lease, Request, WorkGuard};
 pub use observe::{Change, ChangeKind, Observation, Observations, Watch, WatchEvent};
 pub use set::{LeaseSet, SetLoss, SetRequest};
+pub use slots::{GroupFull, HeldSlot, Slot, SlotGroup, Slots};
 #[doc(inline)]
 pub use tenure_core::machine::{Denied, Fault, Left, Lost, Purpose, Remaining, Sighting, Standing};
 #[doc(inline)]

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use tenure_store::{Key, Reason};
 
 use super::SeenEntry;
-use crate::machine::Fault;
 use crate::machine::denied::refusal;
+use crate::machine::{Denied, Fault};
 use crate::record::Record;
 use crate::{Error, ErrorKind, Token};
 
@@ -42,7 +42,11 @@ impl KeyDenied {
     /// applied, or may still be.
     pub fn error(&self, key: &Key, store: &str, in_doubt: bool) -> Error {
         let doubt = if in_doubt { IN_DOUBT } else { "" };
-        Error::new(self.kind(), format!("key {key} on {store} {}{doubt}", self.sentence()))
+        let error = Error::new(self.kind(), format!("key {key} on {store} {}{doubt}", self.sentence()));
+        match self {
+            Self::Refused(reason) => error.of_denial(&Denied::Refused(*reason)),
+            _ => error,
+        }
     }
 
     fn kind(&self) -> ErrorKind {

@@ -49,7 +49,8 @@ pub enum Denied {
 impl Denied {
     /// The error of a lease that was not granted to this holder.
     pub fn error(&self, key: &Key, store: &str, holder: &Holder) -> Error {
-        Error::new(self.kind(), format!("lease {key} on {store} {}", self.sentence(holder)))
+        Error::new(self.kind(), format!("{} on {store} {}", key.titled(), self.sentence(holder)))
+            .of_denial(self)
     }
 
     fn kind(&self) -> ErrorKind {

@@ -23,14 +23,14 @@ pub enum SlotInput {
         /// The slot.
         index: u16,
     },
-    /// The slot was not granted, because another holder has it. Answers [`Try`](super::SlotEffect::Try) and
+    /// The slot was not granted, and its record is not known. Answers [`Try`](super::SlotEffect::Try) and
     /// [`Wait`](super::SlotEffect::Wait).
     Denied {
         /// The slot.
         index: u16,
     },
     /// The state of a slot. Answers [`Read`](super::SlotEffect::Read); also [`Try`](super::SlotEffect::Try) and
-    /// [`Wait`](super::SlotEffect::Wait) if the slot is [unusable](SlotSight::Unusable).
+    /// [`Wait`](super::SlotEffect::Wait) if the slot was not granted and its record is known.
     Seen {
         /// The slot.
         index: u16,

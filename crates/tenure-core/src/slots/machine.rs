@@ -140,6 +140,7 @@ impl SlotMachine {
                 self.denied(turn, index)
             }
             (SlotStage::Trying(tried), SlotInput::Seen { index, sight }) if *tried == index => {
+                self.note_race(index);
                 self.remember(turn, index, sight);
                 self.seek(turn);
             }
@@ -351,16 +352,21 @@ impl SlotMachine {
 
     /// Another holder has the slot. Its record is read, unless it is known already.
     fn denied(&mut self, turn: &mut Turn<'_>, index: u16) {
+        self.note_race(index);
         let slot = &mut self.slots[usize::from(index)];
-        if slot.is_free() {
-            self.crowd = (self.crowd + 1).min(CROWD_MAX);
-        }
         slot.sight.take_if(|sight| !matches!(sight, SlotSight::Held { .. }));
         slot.denied_at = Some(turn.now);
         // The try was a read, too.
         let pause = self.poll_pause(turn.jitter);
         self.next_poll = self.next_poll.map(|next| next.max(turn.now + pause));
         self.seek(turn);
+    }
+
+    /// A slot was not granted. If it looked free, another contender was faster.
+    fn note_race(&mut self, index: u16) {
+        if self.slots[usize::from(index)].is_free() {
+            self.crowd = (self.crowd + 1).min(CROWD_MAX);
+        }
     }
 
     /// A read failed. A slot that was read before is read again in its turn; any other after a pause.

@@ -71,7 +71,15 @@ impl Coordinator {
         params.secret_hash = Some(handle.secret.hash());
         (params.mode, params.manual) = (mode, !kept);
         let (connection, token) = (&self.connection, Some(handle.token()));
-        Ok(KeeperCall { connection, key: handle.key(), params, witnessed: kept, token, failures: None })
+        Ok(KeeperCall {
+            connection,
+            key: handle.key(),
+            params,
+            witnessed: kept,
+            token,
+            failures: None,
+            recalled: None,
+        })
     }
 
     fn check(&self, handle: &Handle) -> Result<(), Error> {

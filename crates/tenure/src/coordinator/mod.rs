@@ -24,6 +24,7 @@ use crate::keys::{KeyMemory, Keys};
 use crate::lease::Request;
 use crate::observe::{Observation, Observations, Observers, Watch, keys};
 use crate::set::SetRequest;
+use crate::slots::{SlotGroup, Slots};
 use crate::{Error, ErrorKind};
 
 /// A connection to a store, and the keeper of all leases acquired through it. Cheap to clone.
@@ -76,6 +77,26 @@ impl Coordinator {
     /// An election with this name: the nodes compete for the lease of this key.
     pub fn election(&self, name: impl AsRef<str>) -> Result<Election, Error> {
         Ok(Election::new(self.lease(name)?, Arc::clone(&self.observers)))
+    }
+
+    /// A request for a slot of this group, which has this many slots: 1 to 1,024.
+    ///
+    /// The name follows the rules of keys. It is no key: a lease of the same name is another thing, and groups whose
+    /// names nest are separate.
+    pub fn slots(&self, group: impl AsRef<str>, slots: u32) -> Result<Slots, Error> {
+        let (group, observers) = (Key::parse(group.as_ref())?, Arc::clone(&self.observers));
+        Slots::new(self.connection.clone(), observers, self.keys(), group, slots)
+    }
+
+    /// A group of slots, to inspect and resize it.
+    pub fn slot_group(&self, group: impl AsRef<str>) -> Result<SlotGroup, Error> {
+        let (group, observers) = (Key::parse(group.as_ref())?, Arc::clone(&self.observers));
+        SlotGroup::new(self.connection.clone(), observers, self.keys(), group)
+    }
+
+    /// The names of all groups of slots, in order.
+    pub async fn slot_groups(&self) -> Result<Vec<Key>, Error> {
+        SlotGroup::all(&self.connection).await
     }
 
     /// The current record of a key; `None` if there is none.

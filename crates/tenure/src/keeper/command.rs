@@ -1,10 +1,11 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenure_core::Token;
-use tenure_core::machine::AcquireParams;
+use tenure_core::machine::{AcquireParams, Recalled};
 use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::reporter::Report;
 use super::weak_keeper::WeakKeeper;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
         witnessed: bool,
         token: Option<Token>,
         failures: Option<Arc<LastError>>,
+        recalled: Option<Recalled>,
         reply_to: ReplyTo,
     },
     /// Renew it now.
@@ -55,14 +57,15 @@ pub(crate) enum Command {
 pub(crate) struct KeeperHandle {
     commands: mpsc::UnboundedSender<Command>,
     ids: Arc<AtomicU64>,
-    shut_down: Arc<AtomicBool>,
     fork_guard: ForkGuard,
+    closing: CancellationToken,
 }
 
 impl KeeperHandle {
     pub(crate) fn new(fork_guard: ForkGuard) -> (Self, mpsc::UnboundedReceiver<Command>) {
         let (commands, receiver) = mpsc::unbounded_channel();
-        (Self { commands, ids: Arc::default(), shut_down: Arc::default(), fork_guard }, receiver)
+        let (ids, closing) = (Arc::default(), CancellationToken::new());
+        (Self { commands, ids, fork_guard, closing }, receiver)
     }
 
     /// A channel that does not keep the keeper running.
@@ -79,7 +82,7 @@ impl KeeperHandle {
     pub(crate) fn send(&self, command: Command) {
         if self.fork_guard.is_present() {
             if let Command::ShutDown { .. } = command {
-                self.shut_down.store(true, Ordering::Relaxed);
+                self.closing.cancel();
             }
             let _ = self.commands.send(command);
         }
@@ -87,7 +90,12 @@ impl KeeperHandle {
 
     /// True if the keeper grants no more leases: it was shut down, has ended, or lives in another process.
     pub(crate) fn is_over(&self) -> bool {
-        !self.fork_guard.is_present() || self.shut_down.load(Ordering::Relaxed) || self.commands.is_closed()
+        !self.fork_guard.is_present() || self.closing.is_cancelled() || self.commands.is_closed()
+    }
+
+    /// Cancelled when a shutdown begins, for calls that wait and have no lease.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
     }
 
     /// Sends a command and returns the receiver of its answer. The receiver fails if the keeper has ended.

@@ -160,7 +160,7 @@ impl Keeper {
 
 pub(crate) fn shut_down_error(key: &Key, store: &str) -> Error {
     let sentence =
-        format!("lease {key} on {store} is not granted: the coordinator is shut down. Connect again");
+        format!("{} on {store} is not granted: the coordinator is shut down. Connect again", key.titled());
     Error::new(ErrorKind::Unavailable, sentence)
 }
 
@@ -177,8 +177,9 @@ fn input_after_latch(held: &HeldLease) -> Option<Input> {
 fn not_ended_error(entry: &LeaseEntry, store: &str) -> Error {
     let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or_default());
     let sentence = format!(
-        "lease {key} of {holder} (token {token}) on {store} could not be released: try again, or wait until it runs \
-         out within {}",
+        "{} of {holder} (token {token}) on {store} could not be released: try again, or wait until it runs out \
+         within {}",
+        key.titled(),
         entry.timing.ttl()
     );
     unavailable_error(entry, sentence)
@@ -200,7 +201,7 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
         Left::Lapsing => {
             let token = entry.token().unwrap_or_default();
             let what =
-                format!("lease {} of {holder} (token {token}) on {store} could not be vacated", entry.key);
+                format!("{} of {holder} (token {token}) on {store} could not be vacated", entry.key.titled());
             Some(unavailable_error(
                 entry,
                 format!("{what}: it has lapsed, and contenders may have waited for its ttl"),
@@ -212,7 +213,8 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
 /// Error for a handle that is no longer valid.
 pub(crate) fn stale_handle_error(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
     let sentence = format!(
-        "lease {key} of {holder} (token {token}) on {store} is no longer held under this handle, stop acting: {why}"
+        "{} of {holder} (token {token}) on {store} is no longer held under this handle, stop acting: {why}",
+        key.titled()
     );
     Error::new(ErrorKind::Lost, sentence)
 }

@@ -110,8 +110,11 @@ impl HeldLease {
         Error::new(
             ErrorKind::Lost,
             format!(
-                "lease {} of {} (token {}) on {} is lost, stop acting: {why}",
-                self.key, self.holder, self.token, self.store
+                "{} of {} (token {}) on {} is lost, stop acting: {why}",
+                self.key.titled(),
+                self.holder,
+                self.token,
+                self.store
             ),
         )
     }

@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Sighting, Sightings};
+use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Recalled, Sighting, Sightings};
 use tenure_core::record;
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
 use tokio::sync::{mpsc, oneshot};
@@ -57,7 +57,7 @@ use witnesses::{WitnessEvent, Witnesses};
 
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub(crate) use connection::Connection;
-pub(crate) use deliver::stale_handle_error;
+pub(crate) use deliver::{shut_down_error, stale_handle_error};
 pub use event::Event;
 pub(crate) use held_lease::HeldLease;
 pub(crate) use host_state::HostState;
@@ -195,11 +195,11 @@ impl Keeper {
 
     fn on_command(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, params, witnessed, token, failures, reply_to } => {
+            Command::Acquire { id, key, params, witnessed, token, failures, recalled, reply_to } => {
                 let mut entry = LeaseEntry::new(key, *params, reply_to);
                 entry.resumes = token;
                 entry.failures = failures;
-                self.acquire(id, entry, witnessed);
+                self.acquire(id, entry, witnessed, recalled);
             }
             Command::Renew { id, reply } => {
                 if let Some(entry) = self.leases.get_mut(&id) {
@@ -340,7 +340,7 @@ impl Keeper {
 
     // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn acquire(&mut self, id: LeaseId, mut entry: LeaseEntry, witnessed: bool) {
+    fn acquire(&mut self, id: LeaseId, mut entry: LeaseEntry, witnessed: bool, recalled: Option<Recalled>) {
         if self.closing.is_some() {
             entry.deny(deliver::shut_down_error(&entry.key, &self.store_name));
             return entry.replies.drain(..).for_each(|answer| answer());
@@ -352,6 +352,9 @@ impl Keeper {
         self.make_room_for(&entry.key);
         let known = self.keys.entry(entry.key.clone()).or_default();
         known.leases.push(id);
+        if let Some(recalled) = recalled {
+            known.sightings.recall(recalled);
+        }
         // A contender without a sighting of the key reads first.
         let reads_first = known.sightings.latest().is_none();
         let makes_witness = witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits());

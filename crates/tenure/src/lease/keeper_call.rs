@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use tenure_core::Token;
-use tenure_core::machine::{self, AcquireMode, AcquireParams, Left, Patience};
+use tenure_core::machine::{self, AcquireMode, AcquireParams, Left, Patience, Recalled};
 use tenure_store::Key;
 use tokio::sync::oneshot;
 
@@ -19,6 +19,8 @@ pub(crate) struct KeeperCall<'a> {
     pub(crate) token: Option<Token>,
     /// Receives the error of each failed call.
     pub(crate) failures: Option<Arc<LastError>>,
+    /// Sighting of the key by an observer of this process, which counts for the contender.
+    pub(crate) recalled: Option<Recalled>,
 }
 
 impl KeeperCall<'_> {
@@ -45,6 +47,7 @@ impl KeeperCall<'_> {
                     }),
                     witnessed: false,
                     failures: None,
+                    recalled: None,
                     reply_to: ReplyTo::End(reply),
                 });
             }
@@ -74,6 +77,7 @@ impl KeeperCall<'_> {
             witnessed: self.witnessed,
             token: self.token,
             failures: self.failures,
+            recalled: self.recalled,
             reply_to: reply_to(reply),
         });
         let answer = (&mut waiting.answer).await.map_err(|_| self.connection.gone_error())?;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::machine::{AcquireMode, AcquireParams, Heed, Patience};
+use tenure_core::machine::{AcquireMode, AcquireParams, Heed, Patience, Recalled};
 use tenure_core::record::Record;
 use tenure_core::{Holder, Timing};
 use tenure_store::{Key, Reach};
@@ -235,6 +235,21 @@ impl Request {
         KeeperCall { witnessed: false, ..self.keeper_call(params) }.for_end().await.map(drop)
     }
 
+    /// The same request for the lease of another key.
+    pub(crate) fn with_key(&self, key: Key) -> Self {
+        Self { key, ..self.clone() }
+    }
+
+    /// Acquires as [`acquire`](Self::acquire) does, with this patience and with what an observer has seen of the key.
+    pub(crate) async fn acquire_recalling(
+        self,
+        patience: Patience,
+        recalled: Option<Recalled>,
+    ) -> Result<Lease, Error> {
+        let call = self.keeper_call(self.parse(patience)?);
+        KeeperCall { recalled, ..call }.for_lease().await
+    }
+
     pub(crate) fn patience(&self) -> Patience {
         let asks_first = matches!(self.mode, AcquireMode::Revoke(_) | AcquireMode::EndTerm { .. });
         match self.wait {
@@ -256,6 +271,7 @@ impl Request {
             witnessed: self.witness,
             token: None,
             failures: self.failures.clone(),
+            recalled: None,
         }
     }
 

@@ -13,6 +13,30 @@ pub(crate) async fn keys(
     name: &str,
     prefix: &Prefix,
 ) -> Result<Vec<Key>, Error> {
+    let mut keys = all_keys(clock, store, name, prefix).await?;
+    keys.retain(|key| !key.is_reserved());
+    keys.sort();
+    Ok(keys)
+}
+
+/// The keys of groups of slots, in any order.
+pub(crate) async fn slot_keys(
+    clock: &dyn Clock,
+    store: &dyn Store,
+    name: &str,
+    prefix: &Prefix,
+) -> Result<Vec<Key>, Error> {
+    let mut keys = all_keys(clock, store, name, prefix).await?;
+    keys.retain(Key::is_of_slots);
+    Ok(keys)
+}
+
+async fn all_keys(
+    clock: &dyn Clock,
+    store: &dyn Store,
+    name: &str,
+    prefix: &Prefix,
+) -> Result<Vec<Key>, Error> {
     let mut listing = store.list(prefix);
     let mut keys = Vec::new();
     loop {
@@ -28,11 +52,8 @@ pub(crate) async fn keys(
             )
             .because(error)
         })?;
-        if !key.is_reserved() {
-            keys.push(key);
-        }
+        keys.push(key);
     }
-    keys.sort();
     Ok(keys)
 }
 

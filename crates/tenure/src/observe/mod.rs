@@ -5,7 +5,7 @@ mod observation;
 mod observers;
 mod watch;
 
-pub(crate) use listing::keys;
+pub(crate) use listing::{keys, slot_keys};
 pub use observation::{Observation, Observations};
 pub(crate) use observers::Observers;
 pub use watch::{Change, ChangeKind, Watch, WatchEvent};

@@ -94,6 +94,11 @@ impl Observers {
         })
     }
 
+    /// The version of the key that was seen last, and since when it is known.
+    pub(crate) fn recalled(&self, key: &Key) -> Option<Recalled> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.to_recall().cloned()
+    }
+
     /// True if this coordinator has not observed the key before.
     fn is_new(&self, key: &Key) -> bool {
         !self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)

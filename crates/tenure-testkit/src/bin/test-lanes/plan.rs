@@ -149,6 +149,7 @@ const CLOCKS: &[&str] = &[
     "tenure/reports",
     "tenure/rooms",
     "tenure/set",
+    "tenure/slots",
     "tenure/standing",
     "tenure/stop",
     "tenure/trust",
