@@ -96,7 +96,8 @@ impl Suite {
 
     /// Runs only the checks of the primitives, as if each of their clauses was given to [`only`](Self::only).
     pub fn only_primitives(mut self) -> Self {
-        self.only.extend(primitive::CLAUSES.iter().map(|clause| clause.name.into()));
+        let clauses = primitive::CLAUSES.iter().chain(primitive::WHOLE_STORE);
+        self.only.extend(clauses.map(|clause| clause.name.into()));
         self
     }
 
@@ -141,6 +142,7 @@ impl Suite {
             (lease::CLAUSES, at_once(LEASE_CHECKS_AT_ONCE)),
             (lease::WHOLE_STORE, 1),
             (primitive::CLAUSES, at_once(PRIMITIVE_CHECKS_AT_ONCE)),
+            (primitive::WHOLE_STORE, 1),
         ] {
             let wanted: Vec<_> = level.iter().filter(|clause| self.includes(clause)).collect();
             if wanted.is_empty() {
@@ -206,7 +208,8 @@ impl Suite {
 }
 
 fn all_clauses() -> impl Iterator<Item = &'static Clause> {
-    let levels = [contract::CLAUSES, lease::CLAUSES, lease::WHOLE_STORE, primitive::CLAUSES];
+    let levels =
+        [contract::CLAUSES, lease::CLAUSES, lease::WHOLE_STORE, primitive::CLAUSES, primitive::WHOLE_STORE];
     levels.into_iter().flatten()
 }
 

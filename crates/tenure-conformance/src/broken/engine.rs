@@ -68,6 +68,7 @@ impl Engine {
     pub(super) fn get(&self, key: &Key) -> Reading {
         let key = self.name(key);
         let mut state = self.state();
+        self.evict(&mut state, &key);
         state.reads += 1;
         let age_jumps = self.has_lie(Lie::AgesJump) && state.reads.is_multiple_of(4);
         let unsteady = self.has_lie(Lie::UnsteadyVersions);
@@ -213,6 +214,14 @@ impl Engine {
     pub(super) fn restore(&self) {
         let mut state = self.state();
         state.slots = state.backup.clone();
+    }
+
+    /// Deletes the entry if it was not written for long.
+    fn evict(&self, state: &mut EngineState, key: &Key) {
+        let idle = state.slots.get(key).map(|slot| self.clock.now().since(slot.written));
+        if self.has_lie(Lie::EvictsIdleEntries) && idle > Some(IDLE_MAX) {
+            state.slots.remove(key);
+        }
     }
 
     // ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -394,6 +403,9 @@ fn hash(value: &Bytes) -> String {
 
 /// Maximum size of a value: large enough for many records.
 pub(super) const VALUE_MAX: usize = 64 << 10;
+
+/// Longer than a lease of ten seconds that is not renewed is looked at: leases do not show this lie.
+const IDLE_MAX: Duration = Duration::from_secs(13);
 
 /// Start of this store's time: the first of January 2026, in microseconds since 1970.
 const START_MICROS: u64 = 1_767_225_600_000_000;

@@ -77,6 +77,9 @@ lies! {
     ForgetsAfterRestart = seldom("keeps", "has forgotten everything after a restart"),
     /// After a restart every entry has another version: a counter that is kept in memory.
     RestampsOnRestart = seldom("keeps", "gives every entry another version at a restart"),
+    /// Entries that were not written for a while are deleted: Redis with an eviction policy, a life-cycle rule of a
+    /// bucket. Leases are written often, so only an entry without a ttl shows it.
+    EvictsIdleEntries = seldom("entries", "deletes entries that were not written for a while"),
     /// Values are truncated at a kilobyte: a column that is too narrow, in MySQL without strict mode.
     TruncatesValues = seldom("values", "cuts values off at a kilobyte"),
     /// Bytes that are not UTF-8 are replaced: a text column.
