@@ -8,7 +8,7 @@
 //! * **Leases** on top of it, taken by the library itself, in the situations for which they exist: many contenders;
 //!   holders that are paused, that crash, or whose writes arrive a ttl late. Other programs replace records, delete
 //!   them, or restore them from a backup.
-//! * **Primitives** that the library builds on both: several leases at once, elections, and plain keys.
+//! * **Primitives** that the library builds on both: several leases at once, slots, elections, and plain keys.
 //!
 //! | clause | what is true of leases on a correct store |
 //! | --- | --- |
@@ -26,6 +26,7 @@
 //! | clause | what is true of the primitives on a correct store |
 //! | --- | --- |
 //! | `set` | several leases are held at once or not at all, and contenders never wait for each other |
+//! | `slots` | a group has at most as many holders as slots, and a freed slot is granted again |
 //! | `election` | one leader at a time, each with a greater token, and an observer never sees an older one |
 //! | `entries` | one participant creates an entry, and only its owner renews and releases it |
 //! | `revisions` | a change needs the present revision, so none is lost; revisions grow, across deletion too |

@@ -164,6 +164,7 @@ impl Engine {
         let mut keys: Vec<Key> = state.slots.keys().filter(covered).cloned().collect();
         match self.lie {
             Some(Lie::ListMisses) => keys.retain(|key| state.newest.as_ref() != Some(key)),
+            Some(Lie::HidesReservedNames) => keys.retain(|key| !key.is_reserved()),
             Some(Lie::ListRepeats) => keys.extend(keys.clone()),
             Some(Lie::ListsForeignNames) => {
                 let staged: Vec<Key> =

@@ -117,6 +117,9 @@ lies! {
     ListRepeats = seldom("list", "lists keys twice"),
     /// `jobs` lists `jobs-old`: a prefix of characters, as in S3.
     ListsByLetters = seldom("list", "lists jobs-old under jobs"),
+    /// Keys of Tenure's own directory are not listed: gateways on a file system hide names at the top that begin with a
+    /// dot.
+    HidesReservedNames = seldom("slots", "does not list the names that Tenure reserves"),
     /// Every list contains everything: a gateway that drops the query.
     ListsEverything = seldom("list", "lists everything under any prefix"),
     /// A watch is declared and never hints: Redis without keyspace notifications, inotify on a network file system.

@@ -66,13 +66,13 @@ impl<'t> World<'t> {
     /// The lease, which must be granted within a few ttls: the combined cost of a dead holder, a late write and a busy
     /// machine.
     pub(crate) async fn granted(&self, request: Request) -> Result<Lease, Stop> {
-        let wanting = request.wait(self.ttl * PATIENCE).acquire();
+        let wanting = request.wait(self.patience()).acquire();
         self.within("an acquire", wanting).await?.map_err(failed)
     }
 
     /// The set, which must be granted within a few ttls.
     pub(crate) async fn all_granted(&self, request: SetRequest) -> Result<LeaseSet, Stop> {
-        let wanting = request.wait(self.ttl * PATIENCE).acquire();
+        let wanting = request.wait(self.patience()).acquire();
         self.within("an acquire of a set", wanting).await?.map_err(failed)
     }
 
@@ -83,6 +83,11 @@ impl<'t> World<'t> {
             Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable) => Ok(()),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Longest wait for a lease that must become free.
+    pub(crate) fn patience(&self) -> Duration {
+        self.ttl * PATIENCE
     }
 
     // ── time ────────────────────────────────────────────────────────────────────────────────────────────────────
