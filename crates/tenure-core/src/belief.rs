@@ -50,9 +50,15 @@ impl Belief {
         self.0.compare_exchange(had, deadline.as_nanos(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// The deadline; `None` once latched. A deadline that has passed without being checked is returned, too.
+    pub fn deadline(&self) -> Option<Instant> {
+        Some(Instant::from_nanos(self.0.load(Ordering::SeqCst)))
+            .filter(|deadline| *deadline != Instant::default())
+    }
+
     /// True once latched. A deadline that has passed without being checked is not latched.
     pub fn is_over(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == 0
+        self.deadline().is_none()
     }
 
     /// Ends the belief for good.

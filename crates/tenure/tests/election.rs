@@ -172,6 +172,12 @@ async fn is_leader_follows_the_clock_and_not_the_keeper() {
     world.memory.faults().every_put(Some(PutFault::Hang));
     world.clock.advance(TTL);
     assert!(!election.is_leader(), "at the deadline, before any timer has fired");
+    let mut states = Box::pin(term.states());
+    assert_eq!(
+        states.next().await,
+        Some(LeaseState::Lost(Lost::Expired)),
+        "the answer has latched the belief"
+    );
     assert!(term.check().is_err());
 }
 

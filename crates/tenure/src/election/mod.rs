@@ -79,8 +79,9 @@ pub struct Election {
 impl Election {
     pub(crate) fn new(request: Request, observers: Arc<Observers>) -> Self {
         let failures = Arc::new(LastError::default());
+        let seat = Arc::new(Seat::new(request.connection().clone()));
         let request = request.report_failures(Arc::clone(&failures));
-        Self { request, observers, health: None, seat: Arc::default(), failures }
+        Self { request, observers, health: None, seat, failures }
     }
 
     /// Sets the ttl of the terms, with the default timing for it. Default: [`Request::DEFAULT_TTL`].

@@ -2,19 +2,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::Lease;
+use crate::keeper::{BeliefMirror, Connection};
 
 /// The present term of this node, which all clones of an election share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seat {
+    connection: Connection,
     lease: RwLock<Option<Arc<Lease>>>,
+    /// The belief of that lease, for a check without a lock.
+    belief: Arc<BeliefMirror>,
     /// The token of the latest term of this node.
     latest: AtomicU64,
 }
 
 impl Seat {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection, lease: RwLock::default(), belief: Arc::default(), latest: AtomicU64::new(0) }
+    }
+
     pub(super) fn take(&self, lease: &Arc<Lease>) {
         self.latest.fetch_max(lease.token().get(), Ordering::Relaxed);
         self.replace(Some(Arc::clone(lease)));
+        lease.shared().mirror_in(&self.belief);
     }
 
     /// Ends the term of this lease, and leaves the seat unless a later term has taken it.
@@ -32,11 +41,11 @@ impl Seat {
         }
     }
 
-    /// True while this node leads. The lock is held by a writer only while it swaps two pointers.
+    /// True while this node leads. Costs one load, one clock read and the check for a fork.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
-        let lease = self.lease.read().unwrap_or_else(PoisonError::into_inner);
-        lease.as_ref().is_some_and(|lease| lease.is_held())
+        self.connection.keeper.is_present()
+            && self.belief.is_held(&*self.connection.clock).unwrap_or_else(|| self.held().is_some())
     }
 
     /// The lease under which this node leads.

@@ -88,6 +88,12 @@ impl KeeperHandle {
         }
     }
 
+    /// True in the process of the keeper, and false in a forked copy of it.
+    #[inline]
+    pub(crate) fn is_present(&self) -> bool {
+        self.fork_guard.is_present()
+    }
+
     /// True if the keeper grants no more leases: it was shut down, has ended, or lives in another process.
     pub(crate) fn is_over(&self) -> bool {
         !self.fork_guard.is_present() || self.closing.is_cancelled() || self.commands.is_closed()

@@ -10,6 +10,7 @@ use tenure_store::Key;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::belief_mirror::BeliefMirror;
 use super::lease_state::{LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
 use crate::host::fork::ForkGuard;
@@ -26,6 +27,8 @@ pub(crate) struct HeldLease {
     clock: Arc<dyn Clock>,
     fork_guard: ForkGuard,
     belief: Belief,
+    /// Copy of the belief, if the lease is a term of an election.
+    mirror: OnceLock<Arc<BeliefMirror>>,
     lost: OnceLock<Lost>,
     cancelled: CancellationToken,
     state: watch::Sender<LeaseState>,
@@ -57,6 +60,7 @@ impl HeldLease {
             clock,
             fork_guard,
             belief: Belief::until(granted.deadline),
+            mirror: OnceLock::new(),
             lost: OnceLock::new(),
             cancelled: CancellationToken::new(),
             state: watch::Sender::new(LeaseState::Held),
@@ -166,6 +170,7 @@ impl HeldLease {
         if !self.belief.extend(self.clock.now(), deadline) {
             return false;
         }
+        self.copy_to_mirror();
         let count = self.renewed.fetch_add(1, Ordering::Relaxed) + 1;
         self.set_state(LeaseState::Held);
         let renewal = Renewal { deadline, count };
@@ -197,9 +202,22 @@ impl HeldLease {
         }
         let why = self.lost.get_or_init(|| why);
         self.belief.latch();
+        self.copy_to_mirror();
         self.set_state(LeaseState::Lost(why.clone()));
         self.cancelled.cancel();
         self.renewals.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Keeps a copy of the belief in this mirror from now on. Only the first mirror counts.
+    pub(crate) fn mirror_in(&self, mirror: &Arc<BeliefMirror>) {
+        self.mirror.get_or_init(|| Arc::clone(mirror));
+        self.copy_to_mirror();
+    }
+
+    fn copy_to_mirror(&self) {
+        if let Some(mirror) = self.mirror.get() {
+            mirror.copy(self.token, &self.belief);
+        }
     }
 
     fn set_state(&self, state: LeaseState) {

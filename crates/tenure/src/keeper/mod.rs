@@ -5,6 +5,7 @@
 //! lose a lease. One keeper serves all leases of a coordinator with one timer. If it dies, every lease is lost at once.
 
 mod background;
+mod belief_mirror;
 pub(crate) mod calls;
 mod command;
 mod connection;
@@ -55,6 +56,7 @@ use reporter::Report;
 use timers::Timers;
 use witnesses::{WitnessEvent, Witnesses};
 
+pub(crate) use belief_mirror::BeliefMirror;
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub(crate) use connection::Connection;
 pub(crate) use deliver::{shut_down_error, stale_handle_error};
