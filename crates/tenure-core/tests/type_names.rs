@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// Types that deliberately share the name of another type of their crate, with the reason.
 const SAME_NOTION: &[(&str, &str, &str)] = &[
+    ("tenure", "Campaign", BLOCKING),
     ("tenure", "Coordinator", BLOCKING),
     ("tenure", "CoordinatorBuilder", BLOCKING),
+    ("tenure", "Election", BLOCKING),
     ("tenure", "Keys", BLOCKING),
     ("tenure", "Lease", BLOCKING),
     ("tenure", "Request", BLOCKING),
+    ("tenure", "Term", BLOCKING),
 ];
 
 const BLOCKING: &str = "`tenure::blocking` has the same types, for programs without an executor";

@@ -255,3 +255,20 @@ fn a_call_that_waits_panics_inside_an_asynchronous_task_and_works_beside_it() {
     });
     drop(request(&coordinator).wait(PATIENCE).acquire().unwrap());
 }
+
+#[test]
+fn an_election_blocks_until_this_node_leads_and_a_shutdown_ends_the_campaign() {
+    let coordinator = Coordinator::connect(Memory::new()).unwrap();
+    let election = coordinator.election("k").unwrap().ttl(Duration::from_secs(2)).value("v");
+    let mut campaign = election.campaign().unwrap();
+    let term = campaign.next().unwrap();
+    assert!(election.is_leader() && election.name().as_str() == "k");
+    term.check().unwrap();
+    assert!(election.resign().unwrap() && !election.is_leader());
+    assert_eq!(term.lost(), Lost::Released);
+    let next = campaign.next().unwrap();
+    assert!(next.token() > term.token(), "alone, it leads again after three eighths of the ttl");
+    drop(next);
+    coordinator.shutdown().unwrap();
+    assert!(campaign.next().is_err());
+}

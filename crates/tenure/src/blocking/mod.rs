@@ -79,16 +79,22 @@ macro_rules! same {
 }
 
 mod builder;
+mod campaign;
 mod coordinator;
+mod election;
 mod keys;
 mod lease;
 mod request;
+mod term;
 
 pub use builder::CoordinatorBuilder;
+pub use campaign::Campaign;
 pub use coordinator::Coordinator;
+pub use election::Election;
 pub use keys::Keys;
 pub use lease::Lease;
 pub use request::Request;
+pub use term::Term;
 
 /// Blocks this thread until the future is ready. The keeper does everything that needs a clock or a socket, so this
 /// runtime has neither, and needs no file descriptor.
