@@ -1,7 +1,9 @@
 //! The examples do what their comments say.
 #![expect(clippy::disallowed_methods, reason = "other processes are given time")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -40,6 +42,11 @@ struct Running {
 impl Running {
     /// `None` if the example was not built.
     fn start(name: &str, leases: &Leases) -> Option<Self> {
+        Self::start_with(name, leases, None)
+    }
+
+    /// The same, with an argument after the directory of the leases.
+    fn start_with(name: &str, leases: &Leases, argument: Option<&OsStr>) -> Option<Self> {
         // Next to the directory of this test, target/debug/deps.
         let this = std::env::current_exe().unwrap();
         let path = this.parent()?.parent()?.join("examples").join(name);
@@ -49,7 +56,8 @@ impl Running {
             return None;
         }
         let mut command = Command::new(path);
-        let mut child = command.arg(&leases.0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.arg(&leases.0).args(argument);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let says = BufReader::new(child.stdout.take().unwrap());
         Some(Self { child, says })
     }
@@ -66,8 +74,13 @@ impl Running {
     }
 
     fn token(&mut self) -> u64 {
+        self.token_after("working, with token ")
+    }
+
+    /// The token at the end of the next line, which begins like this.
+    fn token_after(&mut self, begin: &str) -> u64 {
         let line = self.line();
-        let token = line.strip_prefix("working, with token ").unwrap_or_else(|| panic!("it says {line:?}"));
+        let token = line.strip_prefix(begin).unwrap_or_else(|| panic!("it says {line:?}"));
         token.parse().unwrap()
     }
 
@@ -175,4 +188,99 @@ fn of_two_blocking_jobs_the_second_works_when_the_first_is_done() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(second.end().code(), Some(1));
+}
+
+#[test]
+fn one_dispatcher_empties_the_outbox_and_when_it_is_killed_another_continues() {
+    let (leases, outbox) = (Leases::new(), Leases::new());
+    let start = || Running::start_with("outbox_dispatcher", &leases, Some(outbox.0.as_os_str()));
+    let Some(mut first) = start() else { return };
+    assert_eq!(first.line(), "standing by");
+    let token = first.token_after("dispatching, with token ");
+    let mut second = start().unwrap();
+    assert_eq!(second.line(), "standing by");
+    let put = |name: &str| std::fs::write(outbox.0.join(name), "").unwrap();
+    put("one");
+    assert_eq!(first.line(), format!("sent one, with token {token}"));
+    // A dispatcher that is killed before it has moved the message sends it again.
+    let began = Instant::now();
+    while !outbox.0.join("sent/one").exists() {
+        assert!(began.elapsed() < PATIENCE, "the message stays in the outbox");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    first.send(Signal::KILL);
+    first.end();
+    put("two");
+    let next = second.token_after("dispatching, with token ");
+    assert!(next > token, "{next} is not greater than {token}");
+    assert_eq!(second.line(), format!("sent two, with token {next}"));
+    second.send(Signal::TERM);
+    assert_eq!(second.end().code(), Some(0));
+    let sent = std::fs::read_dir(outbox.0.join("sent")).unwrap().count();
+    assert_eq!(sent, 2);
+}
+
+#[test]
+fn in_a_rolling_deploy_the_new_version_leads_as_soon_as_the_old_one_has_drained() {
+    let leases = Leases::new();
+    let start = |version: &str| Running::start_with("rolling_deploy", &leases, Some(OsStr::new(version)));
+    let Some(mut old) = start("v1") else { return };
+    assert_eq!(old.line(), "v1 stands by");
+    let token = old.token_after("v1 leads, with token ");
+    let mut new = start("v2").unwrap();
+    assert_eq!(new.line(), "v2 stands by");
+
+    old.send(Signal::TERM);
+    assert_eq!(old.line(), "v1 stops");
+    let next = new.token_after("v2 leads, with token ");
+    assert!(next > token, "{next} is not greater than {token}");
+    assert_eq!(old.end().code(), Some(0));
+
+    // A version that only stands by stops at once, too.
+    let mut third = start("v3").unwrap();
+    assert_eq!(third.line(), "v3 stands by");
+    third.send(Signal::INT);
+    assert_eq!(third.line(), "v3 stops");
+    assert_eq!(third.end().code(), Some(0));
+}
+
+/// The answer of an endpoint.
+fn request(address: &str) -> String {
+    let mut stream = TcpStream::connect(address.strip_prefix("http://").unwrap()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: leader\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn only_the_leader_serves_the_endpoint_and_a_follower_redirects_to_it() {
+    let leases = Leases::new();
+    let Some(mut first) = Running::start("leader_endpoint", &leases) else { return };
+    let address_of = |node: &mut Running| node.line().strip_prefix("listening at ").unwrap().to_owned();
+    let leader = address_of(&mut first);
+    let token = first.token_after("leading, with token ");
+    let mut second = Running::start("leader_endpoint", &leases).unwrap();
+    let follower = address_of(&mut second);
+    let served = request(&leader);
+    assert!(served.starts_with("HTTP/1.1 200 OK\r\n"), "{served}");
+    assert!(served.ends_with(&format!("written with token {token}\n")), "{served}");
+    // Until it has read the record for the first time, it knows of no leader.
+    let began = Instant::now();
+    let redirected = loop {
+        let answer = request(&follower);
+        if !answer.starts_with("HTTP/1.1 503 ") || began.elapsed() > PATIENCE {
+            break answer;
+        }
+    };
+    assert!(redirected.starts_with("HTTP/1.1 307 "), "{redirected}");
+    assert!(redirected.contains(&format!("Location: {leader}/\r\n")), "{redirected}");
+
+    first.send(Signal::KILL);
+    first.end();
+    let next = second.token_after("leading, with token ");
+    assert!(next > token, "{next} is not greater than {token}");
+    assert!(request(&follower).ends_with(&format!("written with token {next}\n")));
 }
