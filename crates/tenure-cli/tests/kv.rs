@@ -239,6 +239,35 @@ fn a_lease_is_no_plain_key_and_a_plain_key_is_no_lease() {
 }
 
 #[test]
+fn processes_that_increment_one_counter_lose_no_increment() {
+    let home = Home::new("kv-counter");
+    assert_eq!(kv(&home, &["create", "counter", "0"]).code, 0);
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c", "d"] {
+            let home = &home;
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let mut seen = kv(home, &["get", "counter", "--json"]).json();
+                    loop {
+                        let next = seen["value"].as_str().unwrap().parse::<u32>().unwrap() + 1;
+                        let revision = seen["revision"].to_string();
+                        let words =
+                            ["cas", "counter", &revision, &next.to_string(), "--owner", name, "--json"];
+                        let did = kv(home, &words);
+                        assert!([0, 75].contains(&did.code), "{did:?}");
+                        if did.code == 0 {
+                            break;
+                        }
+                        seen = did.json();
+                    }
+                }
+            });
+        }
+    });
+    kv(&home, &["get", "counter"]).answered(0, "40\n");
+}
+
+#[test]
 fn a_signal_ends_the_wait() {
     let home = Home::new("kv-signal");
     revision(&kv(&home, &["create", "k", "one", "--json"]));

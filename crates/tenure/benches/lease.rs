@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure::store::{File, Memory};
-use tenure::{Coordinator, Election, Lease, Term};
+use tenure::{Coordinator, Creation, Election, KeyEntry, Keys, Lease, Replacement, Term};
 use tenure_store::{Applied, Expect, Key, Put, Store, Version};
 use tenure_testkit::{Samples, key, print_ratio};
 use tokio::runtime::Runtime;
@@ -20,6 +20,7 @@ fn main() {
     check(&runtime);
     in_memory(&runtime);
     on_a_disk(&runtime);
+    plain_key(&runtime);
 }
 
 fn check(runtime: &Runtime) {
@@ -86,6 +87,65 @@ fn on_a_disk(runtime: &Runtime) {
     }
     println!("\n{chains}\n{store}\n{unseen}\n{warm}\n{opened}\n{cold}");
     print_ratio("acquire and release, to two bare chains", warm.at(50), chains.at(50), Some(1.3));
+}
+
+/// A warm compare-and-set is one write, an encoded record, and two hops between threads.
+fn plain_key(runtime: &Runtime) {
+    let directory = Directory::new();
+    let mut puts = Bare::on(File::open(directory.0.join("puts")).unwrap(), runtime);
+    let mut counter = Counter::on(File::open(directory.0.join("keys")).unwrap(), runtime);
+    let mut replaced_in_memory = Bare::on(Memory::new(), runtime);
+    let mut counter_in_memory = Counter::on(Memory::new(), runtime);
+    let mut put = Samples::new("a put on the file store");
+    let mut change = Samples::new("a warm compare_and_set");
+    let mut get = Samples::new("a get of a plain key");
+    let mut put_in_memory = Samples::new("a bare replace in memory");
+    let mut change_in_memory = Samples::new("a warm compare_and_set in memory");
+    for round in 0..ROUNDS_ON_A_DISK {
+        // In turns, because a sync also writes what an earlier one has left to the file system.
+        if round % 2 == 0 {
+            put.take(|| puts.replace());
+            change.take(|| counter.change());
+        } else {
+            change.take(|| counter.change());
+            put.take(|| puts.replace());
+        }
+        get.take(|| counter.get());
+        put_in_memory.take(|| replaced_in_memory.replace());
+        change_in_memory.take(|| counter_in_memory.change());
+    }
+    println!("\n{put}\n{change}\n{get}\n{put_in_memory}\n{change_in_memory}");
+    print_ratio("compare_and_set, to a put", change.at(50), put.at(50), Some(1.1));
+    print_ratio("compare_and_set in memory, to a put", change_in_memory.at(50), put_in_memory.at(50), None);
+}
+
+/// A plain key whose revision is known.
+struct Counter<'a> {
+    keys: Keys,
+    entry: KeyEntry,
+    runtime: &'a Runtime,
+}
+
+impl<'a> Counter<'a> {
+    fn on(store: impl Store, runtime: &'a Runtime) -> Self {
+        let keys = runtime.block_on(Coordinator::connect(store)).unwrap().keys();
+        match runtime.block_on(keys.create_if_absent("k", &"x".repeat(200), None)).unwrap() {
+            Creation::Created(entry) => Self { keys, entry, runtime },
+            Creation::Exists(entry) => panic!("{entry:?}"),
+        }
+    }
+
+    fn change(&mut self) {
+        let change = self.keys.compare_and_set("k", self.entry.revision, &self.entry.value, None);
+        match self.runtime.block_on(change) {
+            Ok(Replacement::Updated(entry)) => self.entry = entry,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn get(&self) -> Option<KeyEntry> {
+        self.runtime.block_on(self.keys.get("k")).unwrap()
+    }
 }
 
 fn held(runtime: &Runtime) -> Lease {
