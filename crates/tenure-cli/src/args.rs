@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Status(Status),
     /// List leases with holder and time left
     Ls(Ls),
+    /// Show a group of slots: its size, holders and time left; or resize it
+    Slots(Slots),
     /// Report changes of leases as they happen
     Watch(Watch),
     /// Print the last terms of NAME: holder, duration and end
@@ -70,8 +72,11 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::RUN)]
 pub(crate) struct Run {
-    /// The lease, such as backup or billing/nightly
+    /// The lease, such as backup or billing/nightly; with --slots, the group
     pub(crate) name: String,
+    /// Hold one of N slots of the group NAME instead of a lease: at most N CMDs at a time, 1 to 1024
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<u32>,
     /// Duration of the lease without a renewal: CMD is dead before it is over
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
@@ -323,6 +328,19 @@ pub(crate) struct Ls {
     /// Only this lease and those below it: billing covers billing and billing/nightly
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::SLOTS)]
+pub(crate) struct Slots {
+    /// The group, such as gpu; default: list all groups
+    pub(crate) group: Option<String>,
+    /// Set the number of slots, 1 to 1024: a shrink stops no holder
+    #[arg(long, value_name = "N", requires = "group")]
+    pub(crate) resize: Option<u32>,
     /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,

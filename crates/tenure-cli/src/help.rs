@@ -48,6 +48,7 @@ Examples:
   tenure acquire backup --file lease           for scripts; then renew, release
   tenure status backup                         holder, token and time left
   tenure ls                                    all leases
+  tenure slots gpu                             the holders of a group of slots
   tenure steal backup --reason 'it hangs'      take over from its holder
   tenure watch                                 report changes as they happen
   tenure history backup                        how the last terms ended
@@ -87,11 +88,15 @@ Examples:
   tenure run backup --no-wait -- backup --all   for cron: skip it if it is held
   tenure run report --kill-grace 3s -- report   three seconds from TERM to KILL
   tenure run job -- sh -c 'echo $TENURE_TOKEN'  CMD knows its token
+  tenure run --slots 3 gpu -- train             at most three at a time
 
 CMD owns standard input, output and error, and the terminal. Messages of tenure itself go to standard error.
 
 CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE. Every new holder has a greater token. Send it with \
 every write, so that the resource can refuse a late write of an earlier holder.
+
+With --slots N, CMD runs under one of N slots of the group NAME, which is no lease of that name. It also gets TENURE_SLOT, from \
+0 to N-1. Each slot has tokens of its own. All runs of a group use the same N: tenure slots changes it.
 
 If tenure cannot renew the lease, CMD and everything that it started get TERM, and KILL after the grace. They are dead \
 before the next holder is granted, as long as tenure or its watchdog runs. When CMD ends, tenure also kills the processes \
@@ -536,6 +541,27 @@ ls only reads: it changes nothing in the store. A lease that cannot be read does
 Exit codes:
    0  every lease was read
   64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const SLOTS: &str = "\
+Examples:
+  tenure run --slots 3 gpu -- train            at most three at a time
+  tenure slots gpu                             size, holders and time left
+  tenure slots gpu --resize 5                  five from now on
+  tenure slots                                 all groups
+  tenure slots gpu --json | jq .held           how many are held
+
+The first run --slots N of a group stores N with it. A run with another N is refused, and the message has both numbers. \
+After --resize, start new runs with the new number.
+
+A shrink stops no CMD: the holders of the highest slots finish, and no new run gets those slots.
+
+Without --resize, slots only reads: it changes nothing in the store.
+
+Exit codes:
+   0  it was printed, or the group was resized
+  64  the command line is wrong, or the group to resize was never used
+  65, 69, 77, 78  as in tenure --help
 ";
 
 pub(crate) const WATCH: &str = "\

@@ -30,6 +30,7 @@ mod ready;
 mod resign;
 mod run;
 mod signals;
+mod slots;
 mod status;
 mod store;
 mod table;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         args::Command::Resign(resign) => resign::resign(&args, resign),
         args::Command::Status(status) => status::status(&args, status),
         args::Command::Ls(ls) => ls::ls(&args, ls),
+        args::Command::Slots(slots) => slots::slots(&args, slots),
         args::Command::Kv(args::Kv { command }) => kv::kv(&args, command),
         args::Command::Forget(forget) => forget::forget(&args, forget),
         args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {

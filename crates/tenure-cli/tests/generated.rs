@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "run",
     "elect",
     "acquire",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 17] = [
     "resign",
     "status",
     "ls",
+    "slots",
     "watch",
     "history",
     "forget",

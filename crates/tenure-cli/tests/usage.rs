@@ -30,6 +30,7 @@ fn requested_help_succeeds_and_states_the_contract() {
                 "CMD owns standard input",
                 "TENURE_TOKEN",
                 "get TERM, and KILL",
+                "TENURE_SLOT",
                 "--conflict-exit-code",
                 "76  ",
             ],
@@ -42,6 +43,7 @@ fn requested_help_succeeds_and_states_the_contract() {
         (&["resign", "--help"], &["1  there was no leader", "lets the other candidates try first", "75  "]),
         (&["status", "--help"], &["1  it is free", "only reads"]),
         (&["ls", "--help"], &["not billing-old", "only reads"]),
+        (&["slots", "--help"], &["both numbers", "A shrink stops no CMD", "only reads"]),
         (&["watch", "--help"], &["--renewals", "jq", "only reads", "closed the pipe"]),
         (&["history", "--help"], &["newest first", "wall clocks"]),
         (&["help", "ls"], &["not billing-old", "only reads"]),
@@ -100,7 +102,7 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
     assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
 }
 
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["run"],
     &["elect"],
@@ -112,6 +114,7 @@ const COMMANDS: [&[&str]; 26] = [
     &["resign"],
     &["status"],
     &["ls"],
+    &["slots"],
     &["watch"],
     &["history"],
     &["forget"],
@@ -139,12 +142,12 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["stauts", "x"],
-            "unrecognized subcommand 'stauts' (some similar subcommands exist: 'steal', 'status'). See tenure --help",
+            "unrecognized subcommand 'stauts' (some similar subcommands exist: 'steal', 'slots', 'status'). See tenure --help",
         ),
         (
             &["--store", "file:///x"],
             "'tenure' requires a subcommand but one was not provided [subcommands: run, elect, acquire, renew, release, \
-             steal, leader, resign, status, ls, watch, history, forget, kv, store, probe, completions, man, help]. See tenure --help",
+             steal, leader, resign, status, ls, slots, watch, history, forget, kv, store, probe, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],

@@ -122,6 +122,7 @@ impl args::Elect {
     fn run(&self) -> Run {
         Run {
             name: self.name.clone(),
+            slots: None,
             ttl: self.ttl,
             waiting: Waiting { wait: None, no_wait: false },
             holder: self.holder.clone(),

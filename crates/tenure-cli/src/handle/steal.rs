@@ -24,6 +24,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
     }
     let run = Run {
         name: steal.name.clone(),
+        slots: None,
         ttl: steal.ttl.unwrap_or(Run::TTL),
         waiting,
         holder: steal.holder.clone(),

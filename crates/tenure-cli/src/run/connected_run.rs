@@ -31,6 +31,7 @@ use crate::outlived_reports::OutlivedReports;
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::ready::when_readable;
 use crate::signals::Signals;
+use crate::slots::{SlotAcquisition, named};
 use crate::wait_limit::WaitLimit;
 
 /// One `tenure run`, connected to its store.
@@ -103,11 +104,14 @@ impl ConnectedRun<'_> {
         if cgroup::end_leftovers(self.mark) {
             self.progress.say(&Notice {
                 name: "leftovers_ended",
-                fields: json!({ "key": self.key.as_str() }),
+                fields: match self.run.slots {
+                    Some(_) => json!({ "group": self.key.as_str() }),
+                    None => json!({ "key": self.key.as_str() }),
+                },
                 sentence: format!(
-                    "an earlier command of lease {} was still running after its supervisor and watchdog were killed: \
-                     tenure has killed it",
-                    self.key
+                    "an earlier command of {} was still running after its supervisor and watchdog were killed: tenure \
+                     has killed it",
+                    self.title()
                 ),
                 importance: Importance::News,
             });
@@ -121,6 +125,52 @@ impl ConnectedRun<'_> {
 
     /// The lease, with a witness to pass on, if it has one.
     async fn acquire(&self) -> Result<Lease, Failure> {
+        if !self.wait.allows_waiting() {
+            // A run that does not wait cannot check later.
+            self.end_leftovers();
+        }
+        let mut once_more = true;
+        loop {
+            let (lease, waited) = match self.run.slots {
+                Some(slots) => self.acquire_slot(slots).await?,
+                None => self.acquire_lease().await?,
+            };
+            match lease.witness(WitnessPart::Guards) {
+                Ok(_) => {
+                    self.say_granted(&lease, waited);
+                    return Ok(lease);
+                }
+                // It was created before the wait, in a directory that was cleaned up since. The next one is new.
+                Err(error) => {
+                    let _ = lease.release().await;
+                    if !std::mem::take(&mut once_more) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+    }
+
+    /// One slot of the group.
+    async fn acquire_slot(&self, slots: u32) -> Result<(Lease, bool), Failure> {
+        let mut request = self.coordinator.slots(self.key.as_str(), slots)?.timing(self.timing);
+        request = request.heed_tree(self.run.orphan_wait);
+        if self.run.strict {
+            request = request.strict();
+        }
+        let acquisition = SlotAcquisition {
+            coordinator: &self.coordinator,
+            group: &self.key,
+            url: &self.url,
+            progress: self.progress,
+            wait: self.wait,
+            quiet: self.run.quiet,
+            conflict: self.run.conflict_exit_code,
+        };
+        acquisition.acquire(request).await
+    }
+
+    async fn acquire_lease(&self) -> Result<(Lease, bool), Failure> {
         let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
         request = request.heed_tree(self.run.orphan_wait);
         if self.run.strict {
@@ -140,28 +190,7 @@ impl ConnectedRun<'_> {
             conflict: self.run.conflict_exit_code,
             tree: (&self.outlived_reports, self.run.orphan_wait),
         };
-        if !self.wait.allows_waiting() {
-            // A run that does not wait cannot check later.
-            self.end_leftovers();
-        }
-        let mut once_more = true;
-        loop {
-            let (lease, waited) =
-                acquisition.acquire(request.clone(), async |request| request.acquire().await).await?;
-            match lease.witness(WitnessPart::Guards) {
-                Ok(_) => {
-                    self.say_granted(&lease, waited);
-                    return Ok(lease);
-                }
-                // It was created before the wait, in a directory that was cleaned up since. The next one is new.
-                Err(error) => {
-                    let _ = lease.release().await;
-                    if !std::mem::take(&mut once_more) {
-                        return Err(error.into());
-                    }
-                }
-            }
-        }
+        acquisition.acquire(request, async |request| request.acquire().await).await
     }
 
     /// Starts the child.
@@ -209,12 +238,13 @@ impl ConnectedRun<'_> {
     /// Environment of the child.
     fn environment(&self, lease: &Lease) -> Vec<(String, String)> {
         let variables = [
-            ("TENURE_NAME", lease.key().to_string()),
+            ("TENURE_NAME", self.key.to_string()),
             ("TENURE_TOKEN", lease.token().to_string()),
             ("TENURE_HOLDER", lease.holder().id().to_string()),
             ("TENURE_STORE", self.url.clone()),
         ];
-        variables.map(|(name, value)| (name.to_owned(), value)).into()
+        let slot = lease.key().slot_index().map(|slot| ("TENURE_SLOT", slot.to_string()));
+        variables.into_iter().chain(slot).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// A signal arrived during the wait: releases the lease, if it was granted by now.
@@ -237,8 +267,8 @@ impl ConnectedRun<'_> {
             }
             signal = hurried => {
                 let sentence = format!(
-                    "lease {} is not released but lapses within {}: {signal} arrived during the release",
-                    self.key,
+                    "{} is not released but lapses within {}: {signal} arrived during the release",
+                    self.title(),
                     self.timing.ttl()
                 );
                 Err(NotReleased { sentence, by_signal: true })
@@ -254,8 +284,13 @@ impl ConnectedRun<'_> {
         lasted: Duration,
     ) -> TermOutcome {
         self.say_ended(ending);
-        let what =
-            format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
+        let what = format!(
+            "{} of {} (token {}) on {}",
+            lease.key().titled(),
+            lease.holder(),
+            lease.token(),
+            self.url
+        );
         // The tree is dead.
         drop(work_guard);
         let released = self.release_or_lapse().await;
@@ -264,13 +299,13 @@ impl ConnectedRun<'_> {
             Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
             Ok(()) => self.progress.say(&Notice {
                 name: "released",
-                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
-                sentence: format!("lease {} is released", lease.key()),
+                fields: named(lease.key(), json!({ "token": lease.token().get() })),
+                sentence: format!("{} is released", lease.key().titled()),
                 importance: Importance::Detail,
             }),
             Err(NotReleased { sentence, .. }) => self.progress.say(&Notice {
                 name: "not_released",
-                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "message": sentence }),
+                fields: named(lease.key(), json!({ "token": lease.token().get(), "message": sentence })),
                 sentence,
                 importance: Importance::Trouble,
             }),
@@ -321,9 +356,18 @@ impl ConnectedRun<'_> {
     /// Error: no command runs without a watchdog.
     fn no_watchdog(&self) -> Failure {
         Failure::unavailable(format!(
-            "{:?} was not run under lease {}: its watchdog could not be started, or was killed. Try again",
-            self.run.command[0], self.key
+            "{:?} was not run under {}: its watchdog could not be started, or was killed. Try again",
+            self.run.command[0],
+            self.title()
         ))
+    }
+
+    /// The lease, or the group of which this command wants a slot.
+    fn title(&self) -> String {
+        match self.run.slots {
+            Some(_) => format!("a slot of {}", self.key),
+            None => self.key.titled(),
+        }
     }
 
     // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -331,14 +375,16 @@ impl ConnectedRun<'_> {
     fn say_granted(&self, lease: &Lease, waited: bool) {
         self.progress.say(&Notice {
             name: "granted",
-            fields: json!({
-                "key": lease.key().as_str(),
-                "holder": &**lease.holder().id(),
-                "token": lease.token().get(),
-                "store": self.url,
-                "ttl_ms": self.timing.ttl().as_millis(),
-            }),
-            sentence: format!("lease {} is granted, with token {}", lease.key(), lease.token()),
+            fields: named(
+                lease.key(),
+                json!({
+                    "holder": &**lease.holder().id(),
+                    "token": lease.token().get(),
+                    "store": self.url,
+                    "ttl_ms": self.timing.ttl().as_millis(),
+                }),
+            ),
+            sentence: format!("{} is granted, with token {}", lease.key().titled(), lease.token()),
             // After a message that it waits, the user needs to know when it no longer does.
             importance: if waited { Importance::Interactive } else { Importance::Detail },
         });
@@ -364,12 +410,12 @@ impl ConnectedRun<'_> {
     fn say_cannot_stop(&self, lease: &Lease, user: u32) {
         self.progress.say(&Notice {
             name: "cannot_stop",
-            fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "user": user }),
+            fields: named(lease.key(), json!({ "token": lease.token().get(), "user": user })),
             sentence: format!(
-                "{} runs as user {user}, whose processes this user may not kill: lease {} is kept until all of them \
+                "{} runs as user {user}, whose processes this user may not kill: {} is kept until all of them \
                  have ended by themselves, and cannot be stolen without --now. Start tenure as user {user} instead",
                 self.run.command[0].display(),
-                lease.key()
+                lease.key().titled()
             ),
             importance: Importance::News,
         });

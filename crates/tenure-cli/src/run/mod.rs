@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io};
 
-use tenure::{Holder, Key, Timing};
+use tenure::{Holder, Key, Prefix, Timing};
 
 use crate::args::{Announcement, Args, Run};
 use crate::exit::Failure;
@@ -90,7 +90,12 @@ pub(crate) fn run_term(args: &Args, run: &Run) -> Result<RunOutcome, Failure> {
         std::process::abort();
     }));
     let lateness_meter = LatenessMeter::new(timing, schedule);
-    let mark = LeaseMark::of(&store::choose(args)?.identity(), key.as_str());
+    // The slot is not known yet. All commands of a group have one mark: those without a living guard are leftovers.
+    let marked = match run.slots {
+        Some(_) => Prefix::of_group(&key)?.to_string(),
+        None => key.to_string(),
+    };
+    let mark = LeaseMark::of(&store::choose(args)?.identity(), &marked);
     // Both before the first thread: a fork copies only one thread, and threads inherit the signal mask.
     let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {

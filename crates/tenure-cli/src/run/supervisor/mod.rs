@@ -30,6 +30,7 @@ use crate::run::stop_reason::StopReason;
 use crate::run::until::Until;
 use crate::run::watchdog_command::WatchdogCommand;
 use crate::signals::{ReceivedSignal, Signals};
+use crate::slots::named;
 
 /// The child and the watchdog, as the supervisor sees them.
 #[derive(Debug)]
@@ -285,8 +286,8 @@ impl<'a> Supervisor<'a> {
                 name: "at_risk",
                 fields: json!({ "stop_in_ms": duration::millis_up(left) }),
                 sentence: format!(
-                    "lease {} could not be renewed: the command is stopped in {} unless a renewal succeeds before then",
-                    self.lease.key(),
+                    "{} could not be renewed: the command is stopped in {} unless a renewal succeeds before then",
+                    self.lease.key().titled(),
                     duration::at_least(left)
                 ),
                 importance: Importance::Interactive,
@@ -373,8 +374,12 @@ impl<'a> Supervisor<'a> {
             list => format!("process {list}"),
         };
         self.work_guard.cannot_stop(&format!("{who} runs as another user"));
-        let what =
-            format!("lease {} of {} (token {})", self.lease.key(), self.lease.holder(), self.lease.token());
+        let what = format!(
+            "{} of {} (token {})",
+            self.lease.key().titled(),
+            self.lease.holder(),
+            self.lease.token()
+        );
         let who = format!("{who} of its command runs as another user and could not be killed");
         let sentence = if self.has_lost_for_good() {
             format!("{what} is lost, but {who}. Kill it: another holder may act at the same time")
@@ -393,7 +398,10 @@ impl<'a> Supervisor<'a> {
     fn say_lease_kept(&self, sentence: String) {
         self.progress.say(&Notice {
             name: "kept",
-            fields: json!({ "key": self.lease.key().as_str(), "token": self.lease.token().get(), "message": sentence }),
+            fields: named(
+                self.lease.key(),
+                json!({ "token": self.lease.token().get(), "message": sentence }),
+            ),
             sentence,
             importance: Importance::Trouble,
         });

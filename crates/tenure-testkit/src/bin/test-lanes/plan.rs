@@ -106,6 +106,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/run_terminal",
     "tenure-cli/run_tree",
     "tenure-cli/run_witness",
+    "tenure-cli/slots",
     "tenure-cli/steal",
     "tenure-cli/unit",
     "tenure-cli/usage",
