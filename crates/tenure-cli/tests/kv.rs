@@ -239,6 +239,7 @@ fn a_lease_is_no_plain_key_and_a_plain_key_is_no_lease() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test owns its threads")]
 fn processes_that_increment_one_counter_lose_no_increment() {
     let home = Home::new("kv-counter");
     assert_eq!(kv(&home, &["create", "counter", "0"]).code, 0);
