@@ -2,6 +2,8 @@
 //!
 //! Times are printed and never asserted, because they depend on the machine. Compare the ratios.
 
+mod slots;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ fn main() {
     in_memory(&runtime);
     on_a_disk(&runtime);
     plain_key(&runtime);
+    slots::slots(&runtime);
 }
 
 fn check(runtime: &Runtime) {
