@@ -33,11 +33,12 @@ Attacks Tenure's lease protocol in a simulated world.
   --budget N    largest number of seeds that each mutant may need          (40000)
   --seed N      the first seed, or the one to replay                       (0)
   --minutes N   simulated minutes during which faults strike in a seed     (60)
+                (a third of them in the world of the primitives)
   --workers N   number of threads; the result does not depend on it        (all cores)
   --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, ticks,
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
                 scripts, liars, fairness, calm; in the world of the primitives: primitives (all of them),
-                elected-twins, elected-in-turn, sets, keys
+                elected-twins, elected-in-turn, sets, keys, slots
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 

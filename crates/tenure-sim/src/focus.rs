@@ -54,6 +54,8 @@ pub enum Focus {
     Sets,
     /// Plain keys.
     Keys,
+    /// Groups of slots that are resized often.
+    Slots,
 }
 
 impl Focus {
@@ -84,6 +86,7 @@ impl Focus {
         Self::ElectedInTurn,
         Self::Sets,
         Self::Keys,
+        Self::Slots,
     ];
 
     /// Name on the command line.
@@ -114,12 +117,21 @@ impl Focus {
             Self::ElectedInTurn => "elected-in-turn",
             Self::Sets => "sets",
             Self::Keys => "keys",
+            Self::Slots => "slots",
         }
     }
 
     /// True if its seeds are histories of the world of the primitives.
     pub fn is_of_primitives(self) -> bool {
-        matches!(self, Self::Primitives | Self::ElectedTwins | Self::ElectedInTurn | Self::Sets | Self::Keys)
+        matches!(
+            self,
+            Self::Primitives
+                | Self::ElectedTwins
+                | Self::ElectedInTurn
+                | Self::Sets
+                | Self::Keys
+                | Self::Slots
+        )
     }
 
     /// The focus with this name.

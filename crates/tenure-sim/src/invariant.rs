@@ -9,6 +9,8 @@ pub enum Invariant {
     S2,
     /// After the fenced resource has accepted a write under a token, it accepts none under a smaller token.
     S3,
+    /// At most as many slots of a group are believed as it has, and a shrink evicts no holder.
+    S4,
     /// An unknown outcome is never guessed.
     S5,
     /// A lost lease stays lost, and no lease is vacated while work runs under it.
@@ -31,6 +33,8 @@ pub enum Invariant {
     A1,
     /// After healing, the key is held again within two ttl and one call timeout.
     L1,
+    /// A freed slot is taken in time by a contender that waits.
+    L3,
     /// Below the fault threshold no lease is lost.
     L4,
     /// A waiting contender makes at most five store calls per ttl.
@@ -46,6 +50,7 @@ impl Invariant {
             Self::S1 => "tokens strictly increase by grant",
             Self::S2 => "no two holders believe at the same instant",
             Self::S3 => "the fence never admits a smaller token",
+            Self::S4 => "a group has no more holders than slots",
             Self::S5 => "an unknown outcome is never guessed",
             Self::S6 => "a lost lease stays lost",
             Self::S7 => "a store that lies grants nothing",
@@ -57,6 +62,7 @@ impl Invariant {
             Self::K2 => "only the owner renews or releases an entry",
             Self::A1 => "a set is believed only while all of it is held",
             Self::L1 => "after healing, the key is held again in time",
+            Self::L3 => "a freed slot is taken in time",
             Self::L4 => "no lease is lost below the fault threshold",
             Self::L5 => "a waiting contender makes at most five store calls per ttl",
             Self::L6 => "every contender that keeps trying wins",
@@ -70,6 +76,7 @@ impl fmt::Display for Invariant {
             Self::S1 => "S1",
             Self::S2 => "S2",
             Self::S3 => "S3",
+            Self::S4 => "S4",
             Self::S5 => "S5",
             Self::S6 => "S6",
             Self::S7 => "S7",
@@ -81,6 +88,7 @@ impl fmt::Display for Invariant {
             Self::K2 => "K2",
             Self::A1 => "A1",
             Self::L1 => "L1",
+            Self::L3 => "L3",
             Self::L4 => "L4",
             Self::L5 => "L5",
             Self::L6 => "L6",

@@ -2,6 +2,7 @@ use tenure_core::election::{ElectionRules, StandardElection};
 use tenure_core::keys::KeyRules;
 use tenure_core::machine::{Rules, Standard};
 use tenure_core::set::SetRules;
+use tenure_core::slots::{SlotRules, StandardSlots};
 
 use crate::primitives::PrimitivesWorld;
 use crate::world::World;
@@ -18,6 +19,7 @@ pub struct Seed {
     pub(crate) election: &'static dyn ElectionRules,
     pub(crate) sets: &'static dyn SetRules,
     pub(crate) keys: &'static dyn KeyRules,
+    pub(crate) slots: &'static dyn SlotRules,
     pub(crate) bug: Bug,
     pub(crate) wanted: Option<Invariant>,
 }
@@ -70,6 +72,7 @@ impl Seed {
             election: &StandardElection,
             sets: &Standard,
             keys: &Standard,
+            slots: &StandardSlots,
             bug: Bug::None,
             wanted: None,
         }

@@ -119,24 +119,34 @@ counted! {
 counted! {
     /// States that a run of the world of the primitives must reach.
     Met {
-        LateApplied: 2_000, "request applied after its sender gave up";
-        Elected: 100_000, "campaigner elected";
-        Resigned: 30_000, "leader resigned, and let the others try first";
-        LeaderShown: 30_000, "change of the leader shown to a watcher";
-        SetHeld: 10_000, "set of leases held";
-        SetDenied: 1_000, "set of leases denied, everything released";
-        SetLost: 100, "set of leases ended by the loss of one";
-        EntryCreated: 10_000, "entry created";
-        EntryUpdated: 10_000, "entry changed by its revision";
-        EntryConflict: 10_000, "change refused by the revision";
-        EntryFound: 10_000, "entry read";
-        EntryRenewed: 1_000, "entry renewed by its owner";
-        EntryReleased: 1_000, "entry released by its owner";
-        EntryInDoubt: 300, "operation whose write may have been applied, and which said so";
-        EntryRetried: 100, "change applied, and sent again by a balancer with a conflict as the answer";
-        EntryDenied: 10_000, "operation denied, and nothing was changed";
-        RevisionWentBack: 30, "revision went back after a deletion, and this was reported";
-        Overtaken: 300, "answer to a watcher overtaken by a newer one";
+        LateApplied: 10_000, "request applied after its sender gave up";
+        Elected: 50_000, "campaigner elected";
+        Resigned: 50_000, "leader resigned, and let the others try first";
+        SuccessorSeen: 20_000, "former leader saw its successor, and campaigned again";
+        LeaderShown: 20_000, "change of the leader shown to a watcher";
+        Overtaken: 2_000, "answer to a watcher overtaken by a newer one";
+        SlotHeld: 90_000, "slot of a group held";
+        SlotLost: 2_000, "slot of a group lost";
+        ShrinkSeen: 5_000, "slot granted, and released because the size had changed or was unknown";
+        HeldBeyondSize: 2_500, "slots beyond the size kept by their holders after a shrink";
+        SlotFreed: 3_000, "slot freed under fair contention while a contender waited";
+        GroupFull: 9_000, "group of slots found full";
+        SizeRefused: 50_000, "contender with another size refused";
+        Resized: 10_000, "group of slots resized";
+        EntryCreated: 60_000, "entry created";
+        EntryUpdated: 150_000, "entry changed by its revision";
+        EntryConflict: 400_000, "change refused by the revision";
+        EntryFound: 500_000, "entry read";
+        EntryRenewed: 40_000, "entry renewed by its owner";
+        EntryReleased: 25_000, "entry released by its owner";
+        EntryResolved: 10_000, "change without a clear answer found by its nonce";
+        EntryRetried: 4_000, "change applied, and sent again by a balancer with a conflict as the answer";
+        EntryInDoubt: 8_000, "operation whose write may have been applied, and which said so";
+        EntryDenied: 150_000, "operation denied, and nothing was changed";
+        RevisionWentBack: 10_000, "revision went back after a deletion, and this was reported";
+        SetHeld: 30_000, "set of leases held";
+        SetDenied: 25_000, "set of leases denied, everything released";
+        SetLost: 800, "set of leases ended by the loss of one";
     }
 }
 
@@ -261,26 +271,26 @@ fn missed(counts: impl Iterator<Item = (&'static str, u64, u64)>, seeds: u64) ->
 
 /// The faults of the world of the primitives, each with its quota per thousand seeds.
 const FAULTS_OF_PRIMITIVES: &[(Fault, u64)] = &[
-    (Fault::RequestLost, 70_000),
-    (Fault::AnswerLost, 90_000),
-    (Fault::Late, 40_000),
-    (Fault::Duplicated, 10_000),
-    (Fault::Balanced, 10_000),
-    (Fault::Reset, 10_000),
-    (Fault::Unreachable, 10_000),
-    (Fault::ThrottledBefore, 10_000),
-    (Fault::ThrottledAfter, 2_000),
-    (Fault::Spike, 10_000),
-    (Fault::CutFull, 2_000),
-    (Fault::CutRequests, 2_000),
-    (Fault::CutAnswers, 2_000),
-    (Fault::CutReads, 2_000),
-    (Fault::CutWrites, 2_000),
-    (Fault::Storm, 3_000),
-    (Fault::Pause, 20_000),
-    (Fault::Crash, 10_000),
-    (Fault::WallJump, 7_000),
-    (Fault::Deleted, 500),
+    (Fault::RequestLost, 200_000),
+    (Fault::AnswerLost, 250_000),
+    (Fault::Late, 120_000),
+    (Fault::Duplicated, 30_000),
+    (Fault::Balanced, 30_000),
+    (Fault::Reset, 30_000),
+    (Fault::Unreachable, 40_000),
+    (Fault::ThrottledBefore, 40_000),
+    (Fault::ThrottledAfter, 5_000),
+    (Fault::Spike, 40_000),
+    (Fault::CutFull, 1_000),
+    (Fault::CutRequests, 1_000),
+    (Fault::CutAnswers, 1_000),
+    (Fault::CutReads, 1_000),
+    (Fault::CutWrites, 1_000),
+    (Fault::Storm, 2_000),
+    (Fault::Pause, 12_000),
+    (Fault::Crash, 8_000),
+    (Fault::WallJump, 4_000),
+    (Fault::Deleted, 250),
     (Fault::StoreStepped, 1_000),
 ];
 

@@ -8,6 +8,7 @@ mod answers;
 mod elections;
 mod entries;
 mod fences;
+mod groups;
 mod several;
 mod stubborn;
 mod terms;
@@ -19,6 +20,7 @@ use tenure_core::election::ElectionRules;
 use tenure_core::keys::KeyRules;
 use tenure_core::machine::Rules;
 use tenure_core::set::SetRules;
+use tenure_core::slots::SlotRules;
 
 use crate::seed::{Bug, Seed};
 use crate::{Focus, Invariant};
@@ -49,6 +51,8 @@ pub enum Change {
     Sets(&'static dyn SetRules),
     /// One rule of plain keys.
     Keys(&'static dyn KeyRules),
+    /// One rule of groups of slots.
+    Slots(&'static dyn SlotRules),
     /// A part of the world.
     World(WorldBug),
 }
@@ -71,6 +75,7 @@ impl Change {
             Self::Election(rules) => seed.election = rules,
             Self::Sets(rules) => seed.sets = rules,
             Self::Keys(rules) => seed.keys = rules,
+            Self::Slots(rules) => seed.slots = rules,
             Self::World(WorldBug(bug)) => seed.bug = bug,
         }
     }
@@ -112,6 +117,15 @@ const fn keys(
     rules: &'static dyn KeyRules,
 ) -> Mutant {
     Mutant { name, replaces, caught_by, focus: Focus::Keys, change: Change::Keys(rules) }
+}
+
+const fn slots(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    rules: &'static dyn SlotRules,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus: Focus::Slots, change: Change::Slots(rules) }
 }
 
 const fn world(
@@ -275,6 +289,17 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S5, &entries::UnknownAsConflict),
     keys("overtaken-as-conflict", "a change that was overtaken after a lost answer counts as a conflict",
         Invariant::S5, &entries::OvertakenAsConflict),
+    // ── groups of slots ──
+    slots("slot-off-by-one", "a group has one slot more than its size",
+        Invariant::S4, &groups::OffByOne),
+    slots("slot-size-unchecked", "a contender uses a group of another size",
+        Invariant::S4, &groups::SizeUnchecked),
+    slots("slot-size-before-grant", "a slot is believed by a size that was read before its grant",
+        Invariant::S4, &groups::SizeBeforeGrant),
+    slots("resize-evicts", "a shrink evicts the holders of the highest slots",
+        Invariant::S4, &groups::ResizeEvicts),
+    slots("slot-unseen", "a waiting contender reads only the first slot",
+        Invariant::L3, &groups::OnlyTheFirst),
     // ── the world ──
     world("store-ignores-conditions", "the store applies every write",
         Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),

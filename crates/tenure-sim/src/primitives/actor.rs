@@ -1,15 +1,15 @@
 //! Users of the primitives.
 
-use tenure_core::ErrorKind;
 use tenure_core::Token;
 use tenure_core::keys::KeyAnswer;
-use tenure_core::machine::Lost;
+use tenure_core::machine::{Denied, Lost};
 
 use super::campaigns::Campaign;
 use super::happening::{Happening, Port};
 use super::key_users::KeyUser;
 use super::phases::Stretch;
 use super::sets::SetUser;
+use super::slots::{Resizer, SlotUser};
 use super::{Engine, PrimitivesWorld};
 use crate::parts::Timer;
 use crate::time::MILLI;
@@ -28,13 +28,15 @@ pub(super) enum ActorRole {
     Campaign(Campaign),
     Set(SetUser),
     Key(KeyUser),
+    Slot(SlotUser),
+    Resizer(Resizer),
 }
 
 /// A report of a lease to its actor.
 #[derive(Clone, Debug)]
 pub(super) enum Notice {
     Granted(Token),
-    Denied(ErrorKind),
+    Denied(Box<Denied>),
     Lost(Lost),
     /// The machine has ended, and no work runs under its term.
     Left,
@@ -66,6 +68,8 @@ impl PrimitivesWorld<'_> {
             ActorRole::Campaign(_) => self.campaign_starts(actor),
             ActorRole::Set(_) => self.set_starts(actor),
             ActorRole::Key(_) => self.key_user_starts(actor),
+            ActorRole::Slot(_) => self.slot_user_starts(actor),
+            ActorRole::Resizer(_) => self.resizer_starts(actor),
         }
     }
 
@@ -91,7 +95,8 @@ impl PrimitivesWorld<'_> {
     pub(super) fn actor_wakes(&mut self, actor: usize) {
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_wakes(actor),
-            ActorRole::Set(_) | ActorRole::Key(_) => {}
+            ActorRole::Slot(_) => self.slot_user_wakes(actor),
+            ActorRole::Set(_) | ActorRole::Key(_) | ActorRole::Resizer(_) => {}
         }
     }
 
@@ -104,6 +109,8 @@ impl PrimitivesWorld<'_> {
             ActorRole::Campaign(_) => self.campaign_notified(actor, port, notice),
             ActorRole::Set(_) => self.set_notified(actor, port, notice),
             ActorRole::Key(_) => self.key_user_notified(actor, port, notice),
+            ActorRole::Slot(_) => self.slot_user_notified(actor, port, notice),
+            ActorRole::Resizer(_) => self.resizer_notified(actor, port, notice),
         }
         if left {
             self.callers[port.caller as usize] = None;
@@ -117,6 +124,8 @@ impl PrimitivesWorld<'_> {
             ActorRole::Campaign(campaign) => campaign.dies(),
             ActorRole::Set(user) => user.dies(),
             ActorRole::Key(user) => user.dies(),
+            ActorRole::Slot(user) => user.dies(),
+            ActorRole::Resizer(resizer) => resizer.dies(),
         }
     }
 
@@ -125,6 +134,7 @@ impl PrimitivesWorld<'_> {
         match &caller.engine {
             Engine::Lease(_) => self.step_lease(port, tenure_core::machine::Input::Wake),
             Engine::Entry(_) => self.step_entry(port, tenure_core::machine::Input::Wake),
+            Engine::Slot(_) => {}
             Engine::Look(_) => self.looks_again(port),
         }
     }

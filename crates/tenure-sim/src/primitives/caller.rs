@@ -3,6 +3,7 @@ use tenure_core::record::Nonce;
 
 use super::campaigns::Looking;
 use super::entries::EntryCall;
+use super::slots::SlotLook;
 use crate::parts::Timer;
 
 /// Something that calls the store: one lease or one operation of an actor.
@@ -27,6 +28,8 @@ pub(super) enum Engine {
     Lease(Box<Tenancy>),
     /// An operation on a plain key.
     Entry(Box<EntryCall>),
+    /// A single read of a slot.
+    Slot(SlotLook),
     /// Single reads of a node that observes the leader.
     Look(Looking),
 }
@@ -54,7 +57,7 @@ impl Caller {
     pub(super) fn tenancy(&mut self) -> Option<&mut Tenancy> {
         match &mut self.engine {
             Engine::Lease(tenancy) => Some(tenancy),
-            Engine::Entry(_) | Engine::Look(_) => None,
+            Engine::Entry(_) | Engine::Slot(_) | Engine::Look(_) => None,
         }
     }
 }
@@ -64,7 +67,7 @@ impl Caller {
     pub(super) fn tenancy_ref(&self) -> Option<&Tenancy> {
         match &self.engine {
             Engine::Lease(tenancy) => Some(tenancy),
-            Engine::Entry(_) | Engine::Look(_) => None,
+            Engine::Entry(_) | Engine::Slot(_) | Engine::Look(_) => None,
         }
     }
 }

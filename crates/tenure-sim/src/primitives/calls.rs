@@ -183,17 +183,17 @@ impl PrimitivesWorld<'_> {
 
     fn answered(&mut self, port: Port, call: u32, input: Input) {
         let Some(caller) = self.caller(port).filter(|caller| caller.call == call) else { return };
-        let (is_lease, is_entry) =
-            (matches!(caller.engine, Engine::Lease(_)), matches!(caller.engine, Engine::Entry(_)));
+        let step = match caller.engine {
+            Engine::Lease(_) => Self::step_lease,
+            Engine::Entry(_) => Self::step_entry,
+            Engine::Slot(_) => Self::slot_looked,
+            Engine::Look(_) => Self::looked,
+        };
         self.note(
             port.process as usize,
             format_args!("#{} hears {}", port.caller, crate::world::AnswerWords(&input)),
         );
-        match (is_lease, is_entry) {
-            (true, _) => self.step_lease(port, input),
-            (_, true) => self.step_entry(port, input),
-            _ => self.looked(port, input),
-        }
+        step(self, port, input);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tenure_core::election::{CampaignEffect, CampaignInput, Campaigner, TermEnd};
 use tenure_core::machine::{Content, Input, ObservedRead, Observer, Patience};
 use tenure_core::record::Ttl;
+use tenure_store::Key;
 
 use super::PrimitivesWorld;
 use super::actor::{Actor, ActorRole, Notice};
@@ -171,8 +172,10 @@ impl PrimitivesWorld<'_> {
         let is_lease = self.campaign(actor).lease == Some(port);
         match notice {
             Notice::Granted(token) if is_lease => self.step_campaign(actor, CampaignInput::Granted(token)),
-            Notice::Denied(kind) if is_lease => {
+            Notice::Denied(denied) if is_lease => {
                 self.campaign(actor).lease = None;
+                let holder = &self.nodes[self.actors[actor].process].holder;
+                let kind = denied.error(&Key::scratch(), "store", holder).kind();
                 self.step_campaign(actor, CampaignInput::Failed(kind));
             }
             Notice::Lost(why) if is_lease => self.campaign(actor).ended = Some(TermEnd::from(&why)),
@@ -187,6 +190,7 @@ impl PrimitivesWorld<'_> {
                 }
             }
             Notice::SawLeader(token, holder) => {
+                self.tally.met(Met::SuccessorSeen);
                 self.step_campaign(actor, CampaignInput::SawLeader { token, holder: &holder });
             }
             // Of an earlier term, or of an acquire that was cancelled.

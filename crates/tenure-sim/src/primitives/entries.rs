@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::keys::{KeyAnswer, KeyMachine, KeyOperation, KeyOwner, KeyParams, KeyRules};
-use tenure_core::machine::{Effect, Input, Purpose, Standard, Write};
+use tenure_core::machine::{Effect, Input, Outcome, Purpose, Standard, Write};
 use tenure_core::record::Nonce;
 
 use super::PrimitivesWorld;
@@ -26,6 +26,8 @@ pub(super) struct EntryCall {
     pub(super) began: u64,
     /// The nonces of its writes, without a plant.
     pub(super) writes: Vec<Nonce>,
+    /// True if the outcome of its latest write is in doubt.
+    doubt: bool,
 }
 
 impl PrimitivesWorld<'_> {
@@ -55,7 +57,7 @@ impl PrimitivesWorld<'_> {
             give_up_at: now + wait.unwrap_or_default() + timing.ttl().as_duration() * 2,
         };
         let machine = KeyMachine::with_rules(params, self.seed.keys);
-        let call = EntryCall { machine, operation, owner, began: self.now, writes: Vec::new() };
+        let call = EntryCall { machine, operation, owner, began: self.now, writes: Vec::new(), doubt: false };
         let port = self.add_caller(actor, key, Engine::Entry(Box::new(call)));
         self.step_entry(port, Input::Start);
         port
@@ -69,6 +71,11 @@ impl PrimitivesWorld<'_> {
         let Some(caller) = self.callers[port.caller as usize].as_deref_mut() else { return };
         let key = caller.key;
         let Engine::Entry(call) = &mut caller.engine else { return };
+        match &input {
+            Input::Written(Outcome::Applied { .. }) => call.doubt = false,
+            Input::Written(_) => call.doubt = true,
+            _ => {}
+        }
         let answer = call.machine.step(&ambient, &mut node.sightings[key], input, &mut effects);
         for effect in effects {
             match effect {
@@ -130,6 +137,13 @@ impl PrimitivesWorld<'_> {
             KeyAnswer::Denied { in_doubt: true, .. } => Met::EntryInDoubt,
             KeyAnswer::Denied { .. } => Met::EntryDenied,
         });
+        let succeeds = matches!(
+            answer,
+            KeyAnswer::Created(_) | KeyAnswer::Updated(_) | KeyAnswer::Renewed(_) | KeyAnswer::Released
+        );
+        if call.doubt && succeeds {
+            self.tally.met(Met::EntryResolved);
+        }
         let entries = &mut self.judges[key].entries;
         self.verdicts.judge(now, Invariant::S5, entries.is_truthful(call, answer));
         self.verdicts.judge(now, Invariant::K1, entries.is_linearizable(now, call, answer));

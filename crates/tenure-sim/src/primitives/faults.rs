@@ -70,6 +70,8 @@ impl PrimitivesWorld<'_> {
         }
         node.state = Life::Running;
         self.note(process, format_args!("goes on"));
+        // Work may act before any timer fires.
+        self.judge_sets_of(process);
         for event in std::mem::take(&mut self.nodes[process].waiting) {
             self.happens(event);
         }
@@ -112,6 +114,9 @@ impl PrimitivesWorld<'_> {
     fn removes(&mut self, port: Port) {
         if let Some(caller) = self.callers[port.caller as usize].take() {
             self.judges[caller.key].beliefs.ends(port.caller);
+            if let Some(group) = self.plan.group_of(caller.key) {
+                self.groups[group].ends(port.caller);
+            }
         }
     }
 
@@ -121,6 +126,7 @@ impl PrimitivesWorld<'_> {
             return;
         }
         node.state = Life::Running;
+        node.observers = super::slots::observers(node.sightings.len());
         if !self.rng.chance(node.member.remembers) {
             for sightings in &mut node.sightings {
                 // The logbook of this boot has its latest sighting.
@@ -178,6 +184,12 @@ impl PrimitivesWorld<'_> {
         self.tally.fault(Fault::Deleted);
         self.store[key].delete(self.now);
         self.judges[key].tampered(self.now);
+        if let Some(group) = self.plan.group_of(key).filter(|group| self.plan.size_key(*group) == key) {
+            self.groups[group].resized(self.now, None);
+        }
+        if let Some((group, index)) = self.plan.slot_of(key) {
+            self.groups[group].tampered(index);
+        }
         for caller in self.callers.iter_mut().flatten().filter(|caller| caller.key == key) {
             if let Some(tenancy) = caller.tenancy() {
                 tenancy.tainted |= tenancy.term.is_some();

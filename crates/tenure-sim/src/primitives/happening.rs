@@ -28,6 +28,10 @@ pub(super) enum Happening {
     ReleaseSet { process: u16, actor: u16 },
     /// The work under a set checks it.
     CheckSet { process: u16, actor: u16 },
+    /// The holder of a slot reads the size of its group.
+    LookAtSize { process: u16, actor: u16 },
+    /// The time limit of a freed slot is reached.
+    FreedSlotBy { freed: u32 },
     /// A hint that a key changed.
     Hint { process: u16, key: u16 },
     /// A watcher reads its key.
@@ -65,6 +69,7 @@ impl Happening {
             | Self::Start { process, .. }
             | Self::ReleaseSet { process, .. }
             | Self::CheckSet { process, .. }
+            | Self::LookAtSize { process, .. }
             | Self::Hint { process, .. } => Some(*process),
             _ => None,
         }
@@ -92,6 +97,8 @@ impl Happening {
             Self::Settled => 17 << 32,
             Self::Quiet => 18 << 32,
             Self::End => 19 << 32,
+            Self::LookAtSize { actor, .. } => 22 << 32 | u64::from(*actor),
+            Self::FreedSlotBy { freed } => 23 << 32 | u64::from(*freed),
             Self::ReleaseSet { actor, .. } => 20 << 32 | u64::from(*actor),
             Self::CheckSet { actor, .. } => 21 << 32 | u64::from(*actor),
         }

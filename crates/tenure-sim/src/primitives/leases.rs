@@ -9,17 +9,16 @@ use tenure_core::machine::{
 };
 use tenure_core::record::{Nonce, Record};
 use tenure_core::{Token, machine::Denied};
-use tenure_store::Key;
 
 use super::PrimitivesWorld;
-use super::actor::Notice;
+use super::actor::{ActorRole, Notice};
 use super::caller::{Caller, Engine, Tenancy};
 use super::calls::LetterBody;
 use super::happening::{Happening, Port};
 use super::phases::Stretch;
 use crate::Invariant;
 use crate::oracle::Interval;
-use crate::tally::Number;
+use crate::tally::{Met, Number};
 use crate::time::MICRO;
 
 impl PrimitivesWorld<'_> {
@@ -109,6 +108,12 @@ impl PrimitivesWorld<'_> {
                 self.step_lease(port, Input::Changed);
             }
         }
+        for actor in 0..self.actors.len() {
+            let it = &self.actors[actor];
+            if it.process == process && matches!(it.role, ActorRole::Slot(_)) {
+                self.slot_user_hinted(actor, key);
+            }
+        }
     }
 
     /// The store has applied a write.
@@ -118,9 +123,19 @@ impl PrimitivesWorld<'_> {
         }
         if write.purpose == Purpose::Vacate {
             self.tally.count(Number::Releases);
+            self.slot_freed(key, &write.record);
         }
         let verdict = self.judges[key].applies(self.now, self.writes_applied, write);
         self.verdicts.judge(self.now, Invariant::S1, verdict);
+        if let Some(group) = self.plan.group_of(key).filter(|group| self.plan.size_key(*group) == key)
+            && write.purpose == Purpose::Grant
+        {
+            let size = write.record.value.parse().ok();
+            self.groups[group].resized(self.now, size);
+            if self.groups[group].believers_from(self.now, size.unwrap_or(0)) > 0 {
+                self.tally.met(Met::HeldBeyondSize);
+            }
+        }
         if write.record.is_key() {
             let [revision, owner, truth] = self.judges[key].entries.applies(self.now, before, write);
             self.verdicts.judge(self.now, Invariant::K1, revision);
@@ -137,7 +152,7 @@ impl PrimitivesWorld<'_> {
             Told::Granted { term, token, deadline } => self.granted(port, term, token, deadline.as_nanos()),
             Told::Renewed { deadline } => self.renewed(port, deadline.as_nanos()),
             Told::Lost(why) => self.lost(port, why),
-            Told::Denied(denied) => self.denied(port, &denied),
+            Told::Denied(denied) => self.denied(port, denied),
             Told::AtRisk(_)
             | Told::Keeping { .. }
             | Told::Left(_)
@@ -178,6 +193,9 @@ impl PrimitivesWorld<'_> {
         tenancy.deadline = Some(deadline);
         let tainted = tenancy.tainted;
         let end = self.nodes[port.process as usize].clock.reaches(deadline);
+        if let Some(group) = self.plan.group_of(key) {
+            self.groups[group].extends(port.caller, end);
+        }
         let verdict = self.judges[key].beliefs.extends(now, port.caller, end, tainted);
         self.verdicts.judge(now, Invariant::S2, verdict);
     }
@@ -197,10 +215,8 @@ impl PrimitivesWorld<'_> {
         self.notices.push_back((port, Notice::Lost(why)));
     }
 
-    fn denied(&mut self, port: Port, denied: &Denied) {
-        let Ok(key) = "key".parse::<Key>() else { return };
-        let kind = denied.error(&key, "store", &self.nodes[port.process as usize].holder).kind();
-        self.notices.push_back((port, Notice::Denied(kind)));
+    fn denied(&mut self, port: Port, denied: Denied) {
+        self.notices.push_back((port, Notice::Denied(Box::new(denied))));
     }
 
     // ── acts of the user ──────────────────────────────────────────────────────────────────────────────────────────

@@ -17,6 +17,7 @@ mod node;
 mod phases;
 mod plan;
 mod sets;
+mod slots;
 mod topic;
 mod watchers;
 
@@ -37,7 +38,7 @@ use actor::{Actor, Notice};
 use caller::{Caller, Engine};
 use calls::Letter;
 use happening::{Happening, Port};
-use judges::KeyJudge;
+use judges::{GroupJudge, KeyJudge};
 use node::Node;
 use phases::Stretch;
 use plan::Plan;
@@ -63,6 +64,10 @@ pub(crate) struct PrimitivesWorld<'a> {
     /// The store: one part for each key, all with the same clock.
     store: Vec<Store>,
     judges: Vec<KeyJudge>,
+    /// The judges of the groups of slots.
+    groups: Vec<GroupJudge>,
+    /// Slots that were vacated under fair contention: key, nonce, a contender that waits, and the time.
+    freed: Slab<(usize, tenure_core::record::Nonce, usize, u64)>,
     network: Network,
     letters: Slab<Letter>,
     answers: Slab<Input>,
@@ -97,6 +102,8 @@ impl<'a> PrimitivesWorld<'a> {
             watchers: Vec::new(),
             store: (0..keys).map(|_| store()).collect(),
             judges: (0..keys).map(|_| KeyJudge::new(plan.store.has_floors())).collect(),
+            groups: plan.groups.iter().map(|_| GroupJudge::default()).collect(),
+            freed: Slab::new(),
             network: plan.network.clone(),
             letters: Slab::new(),
             answers: Slab::new(),
@@ -142,6 +149,7 @@ impl<'a> PrimitivesWorld<'a> {
         self.campaigners_appear();
         self.set_users_appear();
         self.key_users_appear();
+        self.slot_users_appear();
         self.watchers_appear();
         for actor in 0..self.actors.len() {
             let ttl = self.nodes[self.actors[actor].process].member.ttl();
@@ -219,6 +227,8 @@ impl<'a> PrimitivesWorld<'a> {
             Happening::Start { actor, incarnation, .. } => self.starts(actor as usize, incarnation),
             Happening::ReleaseSet { actor, .. } => self.set_user_releases(actor as usize),
             Happening::CheckSet { actor, .. } => self.set_user_checks(actor as usize),
+            Happening::LookAtSize { actor, .. } => self.holder_reads_size(actor as usize),
+            Happening::FreedSlotBy { freed } => self.freed_slot_by(freed),
             Happening::Hint { process, key } => self.hinted(process as usize, key as usize),
             Happening::Watch { watcher } => self.watches(watcher as usize),
             Happening::Watched { watcher, answer, sent } => self.watched(watcher as usize, answer, sent),

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tenure_core::machine::Sightings;
+use tenure_core::machine::{Observer, Sightings};
 use tenure_core::{Holder, Instant, WallTime};
 
 use super::happening::Happening;
@@ -22,6 +22,8 @@ pub(super) struct Node {
     /// Events that arrived while it was paused.
     pub(super) waiting: Vec<Happening>,
     pub(super) link: Link,
+    /// Its observers of each key, which remember since when they know a version.
+    pub(super) observers: Vec<Observer>,
     /// Its sightings of each key.
     pub(super) sightings: Vec<Sightings>,
 }
@@ -37,6 +39,7 @@ impl Node {
             pause: 0,
             waiting: Vec::new(),
             link: Link::default(),
+            observers: super::slots::observers(keys),
             sightings: vec![Sightings::default(); keys],
             member,
         }

@@ -43,7 +43,8 @@ impl PrimitivesWorld<'_> {
             }
         }
         // A user of a set waits for one lease after the other, and counts each ttl from its own first read.
-        let leases = if self.plan.names > 0 { 3 } else { 1 };
+        // A contender for a slot reads one slot after the other.
+        let leases = if self.plan.names > 0 || !self.plan.groups.is_empty() { 3 } else { 1 };
         let span = leases * (2 * self.plan.longest_ttl() + self.plan.longest_timeout());
         self.agenda.push(self.now + self.plan.on_the_slowest_clock(span), Happening::Settled);
     }
@@ -59,6 +60,7 @@ impl PrimitivesWorld<'_> {
             }
         }
         self.judge_sets_held_again();
+        self.judge_groups_filled(self.plan.length + SECOND);
         self.stretch = Stretch::Fair;
         for port in self.live_callers() {
             let caller = self
@@ -66,8 +68,8 @@ impl PrimitivesWorld<'_> {
                 .filter(|caller| caller.tenancy_ref().is_some_and(|it| it.deadline.is_some()));
             if let Some(actor) = caller.map(|caller| caller.actor) {
                 let event = match &self.actors[actor].role {
-                    ActorRole::Campaign(_) => Happening::Release(port),
-                    ActorRole::Key(_) => continue,
+                    ActorRole::Campaign(_) | ActorRole::Slot(_) => Happening::Release(port),
+                    ActorRole::Key(_) | ActorRole::Resizer(_) => continue,
                     ActorRole::Set(_) => Happening::ReleaseSet { process: port.process, actor: actor as u16 },
                 };
                 self.agenda.push(self.now, event);
@@ -92,8 +94,10 @@ impl PrimitivesWorld<'_> {
         if held && matches!(self.stretch, Stretch::Healed | Stretch::Quiet) {
             return;
         }
-        if matches!(self.actors[actor].role, ActorRole::Campaign(_)) {
-            self.step_lease(port, Input::Release);
+        match &self.actors[actor].role {
+            ActorRole::Campaign(_) => self.step_lease(port, Input::Release),
+            ActorRole::Slot(_) => self.slot_user_releases(actor, port),
+            ActorRole::Set(_) | ActorRole::Key(_) | ActorRole::Resizer(_) => {}
         }
     }
 }

@@ -23,6 +23,10 @@ pub(super) struct Plan {
     pub(super) names: usize,
     /// Number of plain keys.
     pub(super) plain: usize,
+    /// The first size of each group of slots.
+    pub(super) groups: Vec<u16>,
+    /// Mean time between two resizes of a group.
+    pub(super) resize_every: u64,
     /// Longest rest of a user, in hundredths of its ttl.
     pub(super) rest_most: u64,
     /// Longest time until a holder releases, in hundredths of its ttl.
@@ -40,7 +44,8 @@ impl Plan {
             (0..count).map(|number| Member::draw(rng, number, hosts, Weather::Rough)).collect();
         let longest = longest_ttl(&members);
         let mut plan = Self {
-            length: minutes * MINUTE,
+            // Its many actors make a third of the time enough.
+            length: minutes * MINUTE / 3,
             store: StoreKind::draw(rng),
             network: Network::draw(rng, longest),
             nemesis: Nemesis::draw(rng, Weather::Rough),
@@ -48,6 +53,8 @@ impl Plan {
             watchers: 0,
             names: 0,
             plain: 0,
+            groups: Vec::new(),
+            resize_every: rng.pick(&[10, 60, 300]) * SECOND,
             rest_most: rng.pick(&[5, 100, 400]),
             hold_most: rng.pick(&[100, 300, 600, 3000]),
             fairness: 12,
@@ -68,6 +75,10 @@ impl Plan {
                 self.watchers = rng.between(0, 2) as usize;
             }
             Topic::Keys => self.plain = rng.between(1, 3) as usize,
+            Topic::Slots => {
+                let groups = rng.between(1, 2);
+                self.groups = (0..groups).map(|_| rng.between(1, u64::from(LARGEST_GROUP)) as u16).collect();
+            }
             Topic::Sets => self.names = rng.between(2, 4) as usize,
         }
     }
@@ -84,6 +95,12 @@ impl Plan {
             Focus::ElectedInTurn => {
                 self.length = self.length.min(2 * MINUTE);
                 self.fairness = 100;
+            }
+            Focus::Slots => {
+                self.resize_every = 10 * SECOND;
+                self.length = self.length.min(20 * MINUTE);
+                self.fairness = 60;
+                self.hold_most = self.hold_most.min(600);
             }
             _ => {}
         }
@@ -110,7 +127,44 @@ impl Plan {
 
     /// Number of keys.
     pub(super) fn keys(&self) -> usize {
-        self.plain_keys().end
+        self.plain_keys().end + self.groups.len() * KEYS_OF_GROUP
+    }
+
+    /// The key of the size of a group.
+    pub(super) fn size_key(&self, group: usize) -> usize {
+        self.plain_keys().end + group * KEYS_OF_GROUP
+    }
+
+    /// The key of a slot of a group.
+    pub(super) fn slot_key(&self, group: usize, index: u16) -> usize {
+        assert!(usize::from(index) + 1 < KEYS_OF_GROUP, "no contender goes so far beyond the size");
+        self.size_key(group) + 1 + usize::from(index)
+    }
+
+    /// The group that a key belongs to.
+    pub(super) fn group_of(&self, key: usize) -> Option<usize> {
+        let group = key.checked_sub(self.plain_keys().end)? / KEYS_OF_GROUP;
+        (group < self.groups.len()).then_some(group)
+    }
+
+    /// The group and the index of the slot of this key.
+    pub(super) fn slot_of(&self, key: usize) -> Option<(usize, u16)> {
+        let group = self.group_of(key)?;
+        let index = key.checked_sub(self.size_key(group) + 1)?;
+        Some((group, index as u16))
+    }
+
+    /// The index of the slot of this group that has this key.
+    pub(super) fn slot_index(&self, group: usize, key: usize) -> Option<u16> {
+        self.slot_of(key).filter(|(of, _)| *of == group).map(|(_, index)| index)
+    }
+
+    /// Longest time for which a freed slot of a group of this size may stay unseen by a contender that waits: one round
+    /// of its reads, one ttl after a try that was denied, and its calls.
+    pub(super) fn freed_slot_within(&self, size: u16) -> u64 {
+        let (ttl, timeout) = (self.longest_ttl(), self.longest_timeout());
+        let round = (u64::from(size) + 2) * ttl * 11 / 40;
+        self.on_the_slowest_clock(round + ttl * 11 / 10 + 4 * timeout)
     }
 
     /// The plain keys of the users.
@@ -145,6 +199,12 @@ impl Plan {
         span / (1_000_000 - drift) * 1_000_000 + SECOND / 10
     }
 }
+
+/// The largest size that a group gets.
+pub(super) const LARGEST_GROUP: u16 = 5;
+
+/// Number of keys of a group: its size, and its slots.
+const KEYS_OF_GROUP: usize = 8;
 
 fn longest_ttl(members: &[Member]) -> u64 {
     members.iter().map(Member::ttl).max().unwrap_or(SECOND)

@@ -211,6 +211,16 @@ impl PrimitivesWorld<'_> {
         self.agenda.push(self.now + next, event);
     }
 
+    /// Judges the beliefs of all sets of a process.
+    pub(super) fn judge_sets_of(&mut self, process: usize) {
+        for actor in 0..self.actors.len() {
+            let it = &self.actors[actor];
+            if it.process == process && matches!(it.role, ActorRole::Set(_)) {
+                self.judge_set(actor);
+            }
+        }
+    }
+
     fn judge_set(&mut self, actor: usize) {
         let held = self.held_members(actor);
         let Some(attempt) = &self.set_user(actor).attempt else { return };

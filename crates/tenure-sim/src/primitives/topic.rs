@@ -7,10 +7,11 @@ pub(super) enum Topic {
     Elections,
     Sets,
     Keys,
+    Slots,
 }
 
 impl Topic {
-    const ALL: &[Self] = &[Self::Elections, Self::Sets, Self::Keys];
+    const ALL: &[Self] = &[Self::Elections, Self::Sets, Self::Keys, Self::Slots];
 
     /// The primitives of a seed: one or several of them without a focus.
     pub(super) fn of(focus: Focus, rng: &mut Rng) -> Vec<Self> {
@@ -18,6 +19,7 @@ impl Topic {
             Focus::ElectedTwins | Focus::ElectedInTurn => vec![Self::Elections],
             Focus::Sets => vec![Self::Sets],
             Focus::Keys => vec![Self::Keys],
+            Focus::Slots => vec![Self::Slots],
             _ => {
                 let first = rng.pick(Self::ALL);
                 let others = Self::ALL.iter().copied().filter(|topic| *topic != first);

@@ -14,7 +14,12 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
     match focus {
         Focus::None | Focus::Calm => {}
         // Those of the world of the primitives, which has its own configuration.
-        Focus::Primitives | Focus::ElectedTwins | Focus::ElectedInTurn | Focus::Sets | Focus::Keys => {}
+        Focus::Primitives
+        | Focus::ElectedTwins
+        | Focus::ElectedInTurn
+        | Focus::Sets
+        | Focus::Keys
+        | Focus::Slots => {}
         Focus::Clocks => clocks(swarm),
         Focus::SlowReads => slow_reads(swarm, rng),
         Focus::Witnesses => witnesses(swarm, rng),
