@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use tenure_core::election::{LeaderFilter, LeaderReport};
 use tenure_core::machine::{Rules, Standard};
-use tenure_core::record::Ttl;
 use tenure_store::{Key, Prefix, Store};
 use tokio::sync::{mpsc, watch};
 
+use super::read_pace::ReadPace;
 use super::{Leader, LeaderView};
 use crate::Error;
 use crate::clock::{Clock, Instant};
@@ -20,8 +20,7 @@ pub(super) struct LeaderWatcher {
     clock: Arc<dyn Clock>,
     observers: Arc<Observers>,
     key: Key,
-    /// The ttl of the election, for the pace of reads without a leader.
-    ttl: Ttl,
+    pace: ReadPace,
     filter: LeaderFilter,
     view: watch::Sender<LeaderView>,
     reports: Option<mpsc::Sender<Result<Option<Leader>, Error>>>,
@@ -37,7 +36,7 @@ impl LeaderWatcher {
         connection: &Connection,
         observers: &Arc<Observers>,
         key: &Key,
-        ttl: Ttl,
+        pace: ReadPace,
         reports: Option<mpsc::Sender<Result<Option<Leader>, Error>>>,
     ) -> watch::Receiver<LeaderView> {
         let (view, latest) = watch::channel(LeaderView::default());
@@ -45,7 +44,7 @@ impl LeaderWatcher {
             clock: Arc::clone(&connection.clock),
             observers: Arc::clone(observers),
             key: key.clone(),
-            ttl,
+            pace,
             filter: LeaderFilter::new(),
             view,
             reports,
@@ -92,11 +91,11 @@ impl LeaderWatcher {
                     pause
                 }
             };
-            hints.pause(self.clock.sleep_until(self.clock.now() + HINT_PAUSE));
+            hints.pause(self.clock.sleep_until(self.clock.now() + self.pace.hint_pause));
             tokio::select! {
                 hint = hints.next() => if hint.is_none() {
                     hints = ChangeHints::None;
-                    self.clock.sleep_until(self.clock.now() + HINT_PAUSE).await;
+                    self.clock.sleep_until(self.clock.now() + self.pace.hint_pause).await;
                 },
                 Some(_) = exits.next() => {}
                 () = self.clock.sleep_until(self.clock.now() + pause) => {}
@@ -146,7 +145,7 @@ impl LeaderWatcher {
         let lasts = seen.standing.remaining().zip(seen.record.as_ref().and_then(|record| record.ttl));
         match lasts {
             Some((remaining, ttl)) => Standard.poll_after(ttl, jitter).min(remaining.at_most),
-            None => Standard.poll_after(self.ttl, jitter).min(SLOW),
+            None => Standard.poll_after(self.pace.ttl, jitter).min(SLOW),
         }
     }
 }
@@ -159,6 +158,3 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// First pause after a failed read. Each following one doubles, up to [`SLOW`].
 const RETRY: Duration = Duration::from_millis(250);
-
-/// Minimum time between two reads after hints.
-const HINT_PAUSE: Duration = Duration::from_millis(10);

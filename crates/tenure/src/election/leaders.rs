@@ -5,11 +5,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
-use tenure_core::record::Ttl;
 use tenure_store::Key;
 use tokio::sync::{mpsc, watch};
 
 use super::leader_watcher::LeaderWatcher;
+use super::read_pace::ReadPace;
 use super::{Leader, LeaderView};
 use crate::Error;
 use crate::keeper::Connection;
@@ -28,7 +28,7 @@ pub struct Leaders {
     connection: Connection,
     observers: Arc<Observers>,
     key: Key,
-    ttl: Ttl,
+    pace: ReadPace,
     stage: LeadersStage,
 }
 
@@ -39,8 +39,8 @@ enum LeadersStage {
 }
 
 impl Leaders {
-    pub(super) fn new(connection: Connection, observers: Arc<Observers>, key: Key, ttl: Ttl) -> Self {
-        Self { connection, observers, key, ttl, stage: LeadersStage::New }
+    pub(super) fn new(connection: Connection, observers: Arc<Observers>, key: Key, pace: ReadPace) -> Self {
+        Self { connection, observers, key, pace, stage: LeadersStage::New }
     }
 
     /// Time since the latest successful read of the key; `None` before the first. What the stream yielded last is that
@@ -71,7 +71,7 @@ impl Stream for Leaders {
         if let LeadersStage::New = this.stage {
             let (out, reports) = mpsc::channel(UNREAD_MAX);
             let view =
-                LeaderWatcher::start(&this.connection, &this.observers, &this.key, this.ttl, Some(out));
+                LeaderWatcher::start(&this.connection, &this.observers, &this.key, this.pace, Some(out));
             this.stage = LeadersStage::Watching { reports, view };
         }
         let LeadersStage::Watching { reports, .. } = &mut this.stage else { return Poll::Ready(None) };

@@ -10,6 +10,7 @@ mod leader_view;
 mod leader_watcher;
 mod leaders;
 mod ran;
+mod read_pace;
 mod seat;
 mod term;
 
@@ -19,7 +20,6 @@ use std::time::Duration;
 
 use tenure_core::election::Campaigner;
 use tenure_core::machine::{AcquireParams, Patience};
-use tenure_core::record::Ttl;
 use tenure_core::{Holder, Timing};
 use tenure_store::Key;
 
@@ -36,6 +36,7 @@ use campaign::CampaignParts;
 use health_check::HealthCheck;
 use health_monitor::HealthMonitor;
 use leader_view::LeaderView;
+use read_pace::ReadPace;
 use seat::Seat;
 
 /// An election: one of its nodes leads at a time. Cheap to clone; clones share the term of this node.
@@ -133,6 +134,8 @@ impl Election {
     }
 
     /// A campaign of this node. Fails if the durations or the value cannot be used on this store.
+    ///
+    /// A node needs one campaign. Two campaigns of one process compete like those of two nodes.
     pub fn campaign(&self) -> Result<Campaign, Error> {
         let AcquireParams { timing, holder, .. } = self.request.parse(Patience::Forever)?;
         let connection = self.request.connection();
@@ -150,13 +153,9 @@ impl Election {
     /// The leaders: the present one first, then every change. Observing needs no campaign. Fails if the durations cannot be
     /// used on this store.
     pub fn observe(&self) -> Result<Leaders, Error> {
-        let ttl = self.parsed_ttl()?;
+        let pace = ReadPace::of(&self.request.parse(Patience::Forever)?);
         let connection = self.request.connection().clone();
-        Ok(Leaders::new(connection, Arc::clone(&self.observers), self.name().clone(), ttl))
-    }
-
-    fn parsed_ttl(&self) -> Result<Ttl, Error> {
-        Ok(self.request.parse(Patience::Forever)?.timing.ttl())
+        Ok(Leaders::new(connection, Arc::clone(&self.observers), self.name().clone(), pace))
     }
 
     /// True while this node leads, by a campaign of this election or of a clone. It is computed from the clock at the

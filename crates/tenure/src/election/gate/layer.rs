@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use tenure_core::record::Ttl;
+use tenure_core::machine::Patience;
 use tokio::sync::watch;
 use tower_layer::Layer;
 
 use super::{Answering, Failing, LeaderGate, NotLeader};
 use crate::election::LeaderView;
 use crate::election::leader_watcher::LeaderWatcher;
+use crate::election::read_pace::ReadPace;
 use crate::{Election, Error};
 
 /// Wraps services in a [`LeaderGate`]. It observes the leader as long as it, or a service that it wrapped, exists.
@@ -22,9 +23,9 @@ impl LeaderGateLayer {
     /// A gate of this election, which fails with [`NotLeader`] on followers. Fails if the durations of the election
     /// cannot be used on its store.
     pub fn new(election: &Election) -> Result<Self, Error> {
-        let ttl = election.parsed_ttl()?;
-        let (election, view) = (election.clone(), watch_leader(election, ttl));
-        Ok(Self { election, view, max_age: ttl.as_duration(), follower: Failing })
+        let pace = ReadPace::of(&election.request.parse(Patience::Forever)?);
+        let (election, view) = (election.clone(), watch_leader(election, pace));
+        Ok(Self { election, view, max_age: pace.ttl.as_duration(), follower: Failing })
     }
 }
 
@@ -67,6 +68,6 @@ impl<S, F: Clone> Layer<S> for LeaderGateLayer<F> {
 }
 
 /// The latest knowledge about the leader, as long as the receiver exists.
-fn watch_leader(election: &Election, ttl: Ttl) -> watch::Receiver<LeaderView> {
-    LeaderWatcher::start(election.request.connection(), &election.observers, election.name(), ttl, None)
+fn watch_leader(election: &Election, pace: ReadPace) -> watch::Receiver<LeaderView> {
+    LeaderWatcher::start(election.request.connection(), &election.observers, election.name(), pace, None)
 }
