@@ -102,7 +102,8 @@
 //! * **A pass is not a proof.** A race that was not lost in a hundred rounds may be lost in the next. Race servers with
 //!   several gateways over all of them.
 //! * **Time and tasks come from the harness**. Leases use [`Harness::clock`], and time passes in [`Harness::pause`]: on
-//!   the machine's clock the lease level takes about ten times [`Suite::ttl`], and on [`TestTime`] next to nothing.
+//!   the machine's clock the lease level takes about ten times [`Suite::ttl`], the primitives about four times, and on
+//!   [`TestTime`] next to nothing.
 //! * **The suite checks safety.** A holder that loses its lease to a busy machine is tried again; two holders at one
 //!   instant, or a token that does not grow, fail at once.
 //!
@@ -110,9 +111,9 @@
 //!
 //! The module `broken`, behind the feature `broken-stores`, has a store for each observed way in which a real system
 //! breaks the contract: `Lie` names the system and the clause that must catch it. `tests/broken_stores.rs` shows that
-//! each is caught, at both levels, and that each check of a store's behaviour fails for at least one of them. It writes
-//! the table into the file that `TENURE_LIARS_TABLE` names. Some lies keep the contract literally, and only leases
-//! reveal them: see `Lie::AgesRunFast`.
+//! each is caught, and that each check of a store's behaviour fails for at least one of them. It writes the table into the
+//! file that `TENURE_LIARS_TABLE` names. Some lies keep the contract literally: only leases reveal `Lie::AgesRunFast`, and
+//! only primitives reveal `Lie::EvictsIdleEntries` and `Lie::HidesReservedNames`.
 
 #[cfg(feature = "broken-stores")]
 pub mod broken;

@@ -12,7 +12,9 @@ const SAME_NOTION: &[(&str, &str, &str)] = &[
     ("tenure", "Election", BLOCKING),
     ("tenure", "Keys", BLOCKING),
     ("tenure", "Lease", BLOCKING),
+    ("tenure", "LeaseSet", BLOCKING),
     ("tenure", "Request", BLOCKING),
+    ("tenure", "SetRequest", BLOCKING),
     ("tenure", "Term", BLOCKING),
 ];
 

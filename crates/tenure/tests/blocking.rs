@@ -272,3 +272,22 @@ fn an_election_blocks_until_this_node_leads_and_a_shutdown_ends_the_campaign() {
     coordinator.shutdown().unwrap();
     assert!(campaign.next().is_err());
 }
+
+#[test]
+fn a_set_of_leases_is_held_together_and_lost_together() {
+    on_each_store(|one, other| {
+        let set = one.all_of(["y", "x"]).unwrap().ttl(TTL).value("v").acquire().unwrap();
+        set.check().unwrap();
+        let keys: Vec<_> = set.tokens().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["x", "y"]);
+        assert!(set.token("x").is_some() && set.remaining() > TTL / 2);
+        assert_kind(other.all_of(["x", "y"]).unwrap().try_acquire(), ErrorKind::Held);
+        let lost = set.cancellation_token();
+        set.release().unwrap();
+        assert!(lost.is_cancelled());
+        assert_eq!(set.lost().why, Lost::Released);
+        assert_kind(set.check(), ErrorKind::Lost);
+        other.all_of(["x", "y"]).unwrap().ttl(TTL).try_acquire().unwrap().release().unwrap();
+        assert_kind(one.all_of(["x", "x"]), ErrorKind::Invalid);
+    });
+}

@@ -5,7 +5,7 @@ use tenure_core::Holder;
 use tenure_core::record::Record;
 use tenure_store::{Guarantees, Key, Prefix, Store};
 
-use super::{CoordinatorBuilder, Election, Keys, Lease, Request, block_on};
+use super::{CoordinatorBuilder, Election, Keys, Lease, Request, SetRequest, block_on};
 use crate::{Error, Forgotten, Handle, Observation, Observations, Survivors};
 
 /// A connection to a store, and the keeper of its leases, for blocking threads. Cheap to clone.
@@ -31,6 +31,11 @@ impl Coordinator {
     /// A request for the lease of this key.
     pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
         self.0.lease(key).map(Request)
+    }
+
+    /// A request for the leases of all these keys at once: see [`Coordinator::all_of`](crate::Coordinator::all_of).
+    pub fn all_of<K: AsRef<str>>(&self, keys: impl IntoIterator<Item = K>) -> Result<SetRequest, Error> {
+        self.0.all_of(keys).map(SetRequest)
     }
 
     /// An election with this name: see [`Coordinator::election`](crate::Coordinator::election).

@@ -84,7 +84,9 @@ mod coordinator;
 mod election;
 mod keys;
 mod lease;
+mod lease_set;
 mod request;
+mod set_request;
 mod term;
 
 pub use builder::CoordinatorBuilder;
@@ -93,7 +95,9 @@ pub use coordinator::Coordinator;
 pub use election::Election;
 pub use keys::Keys;
 pub use lease::Lease;
+pub use lease_set::LeaseSet;
 pub use request::Request;
+pub use set_request::SetRequest;
 pub use term::Term;
 
 /// Blocks this thread until the future is ready. The keeper does everything that needs a clock or a socket, so this
