@@ -411,6 +411,9 @@ async fn a_listing_has_the_entries_and_no_leases_and_names_what_it_cannot_read()
     }
     keys.release("nodes/released").await.unwrap();
     let _lease = a.lease("nodes/lease").unwrap().acquire().await.unwrap();
+    let holders = a.holders(&Prefix::parse("nodes/").unwrap()).await.unwrap();
+    let holders: Vec<_> = holders.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(holders, ["nodes/lease"], "an owner is no holder");
     world.memory.overwrite(&Key::parse("nodes/foreign").unwrap(), "hello");
     let found = keys.list(&Prefix::parse("nodes/").unwrap()).await.unwrap();
     let names: Vec<_> =

@@ -166,7 +166,7 @@ impl Coordinator {
         Watch::new(self.connection.clone(), Arc::clone(&self.observers), prefix.clone())
     }
 
-    /// The held records under a prefix, by key.
+    /// The held leases under a prefix, by key. Plain keys are left out.
     ///
     /// A value that is not a Tenure record is an error that names its key.
     pub async fn holders(&self, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
@@ -174,6 +174,7 @@ impl Coordinator {
         for (key, observed) in self.observe_all(prefix).await? {
             if let Some(record) = observed?.into_record(&self.connection.store)?
                 && record.is_held()
+                && !record.is_key()
             {
                 found.push((key, record));
             }
