@@ -46,5 +46,9 @@ pub use tenure_store::{Key, KeyError, Prefix, Reason};
 struct Readme;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/slots.md")]
+struct SlotsPage;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/set.md")]
 struct SetPage;

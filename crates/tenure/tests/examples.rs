@@ -284,3 +284,31 @@ fn only_the_leader_serves_the_endpoint_and_a_follower_redirects_to_it() {
     assert!(next > token, "{next} is not greater than {token}");
     assert!(request(&follower).ends_with(&format!("written with token {next}\n")));
 }
+
+#[test]
+fn three_of_four_indexers_work_and_the_fourth_takes_over_the_slot_of_a_killed_one() {
+    let leases = Leases::new();
+    let Some(first) = Running::start("three_indexers", &leases) else { return };
+    let mut indexers = vec![first];
+    let mut parts = Vec::new();
+    for number in 0..3 {
+        if number > 0 {
+            indexers.push(Running::start("three_indexers", &leases).unwrap());
+        }
+        let indexer = indexers.last_mut().unwrap();
+        assert_eq!(indexer.line(), "standing by");
+        parts.push(indexer.line());
+    }
+    let part = |line: &str| line.split(", with token").next().unwrap().to_owned();
+    let mut sorted: Vec<_> = parts.iter().map(|line| part(line)).collect();
+    sorted.sort();
+    assert_eq!(sorted, ["indexing part 0 of 3", "indexing part 1 of 3", "indexing part 2 of 3"]);
+    let mut fourth = Running::start("three_indexers", &leases).unwrap();
+    assert_eq!(fourth.line(), "standing by");
+    std::thread::sleep(Duration::from_millis(300));
+    indexers[1].send(Signal::KILL);
+    assert_eq!(part(&fourth.line()), part(&parts[1]), "at once, by the witness");
+    fourth.send(Signal::TERM);
+    assert_eq!(fourth.line(), "stopping");
+    assert_eq!(fourth.end().code(), Some(0));
+}
