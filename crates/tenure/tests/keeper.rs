@@ -49,10 +49,14 @@ async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_every_caller_learns_
     let a = Coordinator::builder().clock(Arc::new(clock)).connect(store).await.unwrap();
     let one = a.lease("one").unwrap().ttl(TTL).acquire().await.unwrap();
     let two = a.lease("two").unwrap().ttl(TTL).acquire().await.unwrap();
+    let set = a.all_of(["x", "y"]).unwrap().ttl(TTL).acquire().await.unwrap();
+    let set_lost = set.cancellation_token();
     bug.store(true, Ordering::SeqCst);
     let (lost, ()) = tokio::join!(two.lost(), world.pass(TTL / 3));
     assert_eq!(lost, Lost::KeeperGone);
     assert_eq!(one.lost().await, Lost::KeeperGone);
+    assert_eq!(set.lost().await.why, Lost::KeeperGone);
+    assert!(set_lost.is_cancelled() && set.release().await.is_err());
     assert!(one.remaining() == Duration::ZERO && one.release().await.is_err() && one.renew().await.is_err());
     let error = a.lease("three").unwrap().acquire().await.unwrap_err();
     assert_eq!(

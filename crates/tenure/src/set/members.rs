@@ -42,14 +42,25 @@ impl Members {
     }
 
     /// Ends the belief for good, and sets the cause unless one is set.
+    ///
+    /// A forked copy of the process must not touch the locks of the token. Its leases stay lost without that.
     pub(super) fn latch(&self, loss: SetLoss) {
-        self.first_loss.get_or_init(|| loss);
-        self.cancelled.cancel();
+        if loss.why != Lost::Forked {
+            self.first_loss.get_or_init(|| loss);
+            self.cancelled.cancel();
+        }
     }
 
     /// The first loss.
     pub(super) fn loss(&self) -> SetLoss {
-        self.first_loss.get_or_init(|| self.find_loss()).clone()
+        match self.first_loss.get() {
+            Some(loss) => loss.clone(),
+            None => {
+                let found = self.find_loss();
+                self.latch(found.clone());
+                self.first_loss.get().cloned().unwrap_or(found)
+            }
+        }
     }
 
     pub(super) fn lost_error(&self) -> Error {
