@@ -48,11 +48,13 @@ async fn qualify(store: &Broken) -> Qualification {
     qualification
 }
 
-/// Lies that no probe can detect: it restarts no server, loses answers only on this side of the store, and grants no
-/// leases.
+/// Lies that no probe can detect: it restarts no server, loses answers only on this side of the store, and uses neither
+/// leases nor primitives.
 const UNSEEN: &[Lie] = &[
     Lie::ForgetsAfterRestart,
     Lie::RestampsOnRestart,
+    Lie::EvictsIdleEntries,
+    Lie::HidesReservedNames,
     Lie::UnknownAsConflict,
     Lie::UnknownAsRefused,
     Lie::UnknownAsApplied,
