@@ -22,16 +22,22 @@ impl Seat {
 
     pub(super) fn take(&self, lease: &Arc<Lease>) {
         self.latest.fetch_max(lease.token().get(), Ordering::Relaxed);
-        self.replace(Some(Arc::clone(lease)));
+        let mut seat = self.lease.write().unwrap_or_else(PoisonError::into_inner);
+        let before = seat.replace(Arc::clone(lease));
+        // Outside the lock: the last reference to a lease sends a command when it is dropped.
+        drop(seat);
+        drop(before);
         lease.shared().mirror_in(&self.belief);
     }
 
     /// Ends the term of this lease, and leaves the seat unless a later term has taken it.
     pub(super) fn leave(&self, lease: &Arc<Lease>) {
         lease.give_up();
-        if self.lease().is_some_and(|present| Arc::ptr_eq(&present, lease)) {
-            self.replace(None);
-        }
+        let mut seat = self.lease.write().unwrap_or_else(PoisonError::into_inner);
+        // Under one lock: the next term may take the seat between a comparison and a later write.
+        let before = seat.take_if(|present| Arc::ptr_eq(present, lease));
+        drop(seat);
+        drop(before);
     }
 
     /// Ends the present term, if there is one.
@@ -62,12 +68,42 @@ impl Seat {
     fn lease(&self) -> Option<Arc<Lease>> {
         self.lease.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
 
-    fn replace(&self, lease: Option<Arc<Lease>>) {
-        let mut seat = self.lease.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *seat, lease);
-        // Outside the lock: the last reference to a lease sends a command when it is dropped.
-        drop(seat);
-        drop(before);
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Coordinator;
+    use crate::store::Memory;
+
+    async fn lease(coordinator: &Coordinator, key: &str) -> Arc<Lease> {
+        Arc::new(coordinator.lease(key).unwrap().acquire().await.unwrap())
+    }
+
+    #[tokio::test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a thread that waits for a lock, and real time for it to get there"
+    )]
+    async fn the_end_of_a_term_never_takes_the_seat_from_the_next_one() {
+        let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
+        let (earlier, later) = (lease(&coordinator, "earlier").await, lease(&coordinator, "later").await);
+        let election = coordinator.election("seat").unwrap();
+        let seat = &election.seat;
+        for round in 0..10 {
+            seat.take(&earlier);
+            let reader = seat.lease.read().unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| seat.leave(&earlier));
+                // The other thread waits for the lock by now. The lock is not fair: this thread gets it first.
+                thread::sleep(Duration::from_millis(10));
+                drop(reader);
+                seat.take(&later);
+            });
+            assert!(seat.lease().is_some_and(|present| Arc::ptr_eq(&present, &later)), "round {round}");
+        }
     }
 }
