@@ -128,14 +128,14 @@ impl KeyMachine {
             return self.deny(KeyDenied::Unavailable(self.last_fault));
         }
         let attempt = Attempt { nonce: record.nonce, sent: step.ambient.now, purpose };
+        let record = Arc::new(record);
         let expect = match replaced {
             Some(found) => {
-                self.outstanding.add(self.rules, attempt, found.version, found.record);
+                self.outstanding.add(self.rules, attempt, (found.version, found.record), &record);
                 Expect::Version(found.version.clone())
             }
             None => Expect::Absent,
         };
-        let record = Arc::new(record);
         let write = Write { purpose, expect: expect.clone(), record: Arc::clone(&record) };
         let highest = step.sightings.highest();
         self.in_flight = Some(InFlight::Write(SentWrite { attempt, record, expect, highest }));
@@ -176,7 +176,7 @@ impl KeyMachine {
                 self.looked = false;
                 match write.attempt.purpose {
                     Purpose::Plant => self.proceed(step),
-                    purpose => Some(self.landed(step, purpose, &write.record)),
+                    _ => Some(self.landed(step, write.attempt, &write.record)),
                 }
             }
             (Proof::NoEffect, Outcome::Fault(fault))
@@ -276,9 +276,11 @@ impl KeyMachine {
         let FoundKey { seen, record, version } = found;
         let name = self.params.owner.holder.id();
         if let Some(attempt) = self.outstanding.behind(self.rules, record, name) {
-            return Some(self.landed(step, attempt.purpose, record));
+            return Some(self.landed(step, attempt, self.outstanding.entry_of(&attempt, record)));
         }
-        if self.outstanding.overtaken(self.rules, seen.sent, record, version) && self.changes_revision() {
+        if self.outstanding.overtaken(self.rules, seen.sent, record, version)
+            && (self.changes_revision() || self.would_release_next(record))
+        {
             return self.deny(KeyDenied::Overtaken(Some(Arc::clone(record))));
         }
         if !self.outstanding.may_land() {
@@ -422,7 +424,8 @@ impl KeyMachine {
     // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────
 
     /// The answer to a write that has landed and left this record.
-    fn landed(&self, step: &Step<'_>, purpose: Purpose, record: &Arc<Record>) -> KeyAnswer {
+    fn landed(&self, step: &mut Step<'_>, attempt: Attempt, record: &Arc<Record>) -> KeyAnswer {
+        step.sightings.note_own(&attempt);
         let remaining = record.ttl.map(|ttl| {
             let now = step.ambient.now;
             let from = step.sightings.latest().map_or(now, |seen| seen.from);
@@ -430,7 +433,7 @@ impl KeyMachine {
             Remaining { at_most: out.since(now), judged: true }
         });
         let entry = SeenEntry { record: Arc::clone(record), remaining };
-        match (purpose, &self.params.operation) {
+        match (attempt.purpose, &self.params.operation) {
             (Purpose::Vacate, _) => KeyAnswer::Released,
             (Purpose::Renew, _) => KeyAnswer::Renewed(entry),
             (_, KeyOperation::Set { revision: Token::ZERO, .. }) => KeyAnswer::Created(entry),
@@ -475,7 +478,8 @@ impl KeyMachine {
 
     fn may_renew(&self, step: &Step<'_>, seen: &Seen, record: &Record) -> bool {
         let KeyParams { owner, drift, .. } = &self.params;
-        self.rules.may_renew(record, owner, seen.from.min(seen.sent), *drift, step.ambient.now)
+        let from = step.sightings.written_from(seen);
+        self.rules.may_renew(record, owner, from, *drift, step.ambient.now)
     }
 
     /// True if no further call may begin.
@@ -488,6 +492,13 @@ impl KeyMachine {
     fn needs_later_read(&self, seen: &Seen, record: &Record) -> bool {
         let creates = matches!(self.params.operation, KeyOperation::Set { revision: Token::ZERO, .. });
         !creates && !self.rules.has_run_out(seen.from, record.ttl, self.params.drift, seen.sent)
+    }
+
+    /// True if the operation may have released one entry of this owner, and would now release the next one.
+    fn would_release_next(&self, record: &Record) -> bool {
+        self.params.operation == KeyOperation::Release
+            && self.outstanding.is_of_another_term(record)
+            && self.rules.may_release(record, &self.params.owner)
     }
 
     /// True if the operation gives the entry a new revision.

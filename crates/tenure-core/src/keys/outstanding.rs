@@ -7,13 +7,15 @@ use crate::Instant;
 use crate::machine::in_flight::SentWrite;
 use crate::machine::rules::Mine;
 use crate::machine::{Attempt, Attempts, Outcome, Purpose};
-use crate::record::Record;
+use crate::record::{Record, State};
 
 /// The writes of one operation whose outcome is not settled, and the record that they replace.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
     attempts: Attempts,
     replaced: Option<Arc<Record>>,
+    /// The records that they write.
+    written: Vec<Arc<Record>>,
     /// True if one of them may have been applied and replaced since.
     in_doubt: bool,
 }
@@ -29,19 +31,34 @@ impl Outstanding {
         self.attempts.may_land()
     }
 
-    /// Adds a write that replaces this version of this record.
+    /// Adds a write that replaces this version of this record by another one.
     pub(super) fn add(
         &mut self,
         rules: &dyn KeyRules,
         attempt: Attempt,
-        version: &Version,
-        replaced: &Arc<Record>,
+        (version, replaced): (&Version, &Arc<Record>),
+        written: &Arc<Record>,
     ) {
         if !rules.keeps_earlier_attempts() {
             self.attempts.forget_outstanding();
         }
         self.attempts.add(attempt, version);
         self.replaced = Some(Arc::clone(replaced));
+        self.written.retain(|earlier| self.attempts.find(earlier.nonce).is_some());
+        self.written.push(Arc::clone(written));
+    }
+
+    /// The record that this write left behind, given a later record of its term. The owner may have released the entry
+    /// elsewhere since, and the later record then has no value.
+    pub(super) fn entry_of<'a>(&'a self, attempt: &Attempt, found: &'a Arc<Record>) -> &'a Arc<Record> {
+        let is_released = attempt.purpose == Purpose::Grant && found.state == State::Vacant;
+        let written = self.written.iter().find(|written| is_released && written.nonce == attempt.nonce);
+        written.unwrap_or(found)
+    }
+
+    /// True if this record is of another term than the record that the writes replace.
+    pub(super) fn is_of_another_term(&self, found: &Record) -> bool {
+        self.replaced.as_ref().is_some_and(|replaced| replaced.term != found.term)
     }
 
     /// Takes in the answer to a write.

@@ -492,6 +492,40 @@ fn an_owner_does_not_renew_so_late_that_another_participant_may_know_the_entry_t
 }
 
 #[test]
+fn an_owner_whose_write_was_answered_late_counts_from_when_it_was_sent_whatever_it_reads_later() {
+    let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
+    a.creates(world, "one");
+    let written = world.now;
+    let mut renewal = a.start(world, KeyOperation::Renew);
+    let write = renewal.sent();
+    let version = renewal.world.apply(&write).unwrap();
+    renewal.world.pass(TTL / 2);
+    let time = Some(renewal.world.time());
+    renewal.step(Input::Written(Outcome::Applied { version, time }));
+    assert!(matches!(renewal.finishes(), KeyAnswer::Renewed(_)));
+    // Others may have seen the version since it was written, and know now that it has run out.
+    world.pass((written + RUN_OUT).since(world.now));
+    assert!(a.gets(world).is_some(), "it counts from the answer");
+    assert_eq!(denied(a.does(world, KeyOperation::Renew)).0, KeyDenied::NoEntry);
+}
+
+#[test]
+fn an_owner_that_found_its_write_by_a_read_back_counts_from_when_it_was_sent() {
+    let (world, a, b) = (&mut World::new(), &mut Process::new("a", 1), &mut Process::new("b", 2));
+    a.creates(world, "one");
+    let mut renewal = a.start(world, KeyOperation::Renew);
+    let write = renewal.sent();
+    renewal.world.apply(&write).unwrap();
+    b.gets(renewal.world);
+    renewal.world.pass(TTL / 2);
+    renewal.step(Input::Written(Outcome::Fault(Fault::Unknown)));
+    assert!(matches!(renewal.finishes(), KeyAnswer::Renewed(_)));
+    world.pass(RUN_OUT - TTL / 2);
+    assert_eq!(b.gets(world), None, "it has run out");
+    assert_eq!(denied(a.does(world, KeyOperation::Renew)).0, KeyDenied::NoEntry, "and does not come back");
+}
+
+#[test]
 fn each_change_and_each_renewal_starts_the_ttl_anew() {
     let (world, a, b) = (&mut World::new(), &mut Process::new("a", 1), &mut Process::new("b", 2));
     let mut revision = a.creates(world, "one");
@@ -644,6 +678,44 @@ fn a_change_renewed_by_its_owner_elsewhere_before_the_read_back_is_recognised_by
     Process::new("a", 1).does(change.world, KeyOperation::Renew);
     change.reads();
     assert!(matches!(change.finishes(), KeyAnswer::Updated(_)));
+}
+
+#[test]
+fn a_change_released_by_its_owner_elsewhere_before_the_read_back_is_shown_as_it_was_written() {
+    let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
+    let revision = a.creates(world, "one");
+    let mut change = a.start(world, set(revision, "two"));
+    change.answer_is_lost();
+    assert_eq!(Process::new("a", 1).does(change.world, KeyOperation::Release), KeyAnswer::Released);
+    change.reads();
+    let KeyAnswer::Updated(entry) = change.finishes() else { panic!("it was updated") };
+    assert_eq!((&*entry.record.value, entry.record.state.clone()), ("two", State::Held));
+    assert!(entry.record.token > revision);
+}
+
+#[test]
+fn a_release_whose_answer_is_lost_does_not_remove_the_next_entry_of_the_same_owner() {
+    let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
+    a.creates(world, "one");
+    let mut release = a.start(world, KeyOperation::Release);
+    release.answer_is_lost();
+    let mut elsewhere = Process::new("a", 1);
+    let next = elsewhere.creates(release.world, "two");
+    let (why, in_doubt) = denied(release.finishes());
+    assert!(matches!(&why, KeyDenied::Overtaken(Some(record)) if record.token == next), "{why:?}");
+    assert!(in_doubt);
+    assert_eq!(elsewhere.gets(world).unwrap().record.token, next, "one release removes one entry");
+}
+
+#[test]
+fn a_release_that_meets_a_change_of_the_same_owner_removes_the_changed_entry() {
+    let (world, a) = (&mut World::new(), &mut Process::new("a", 1));
+    let revision = a.creates(world, "one");
+    let mut release = a.start(world, KeyOperation::Release);
+    Process::new("a", 1).does(release.world, set(revision, "two"));
+    release.writes();
+    assert_eq!(release.finishes(), KeyAnswer::Released);
+    assert_eq!(a.gets(world), None);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use tenure_store::{StoreClock, StoreTime, Version};
 
 use super::in_flight::SentWrite;
 use super::rules::{Walls, is_plausible};
-use super::{Ambient, Content, Look, Rules};
+use super::{Ambient, Attempt, Content, Look, Rules};
 use crate::record::Nonce;
 use crate::{Instant, Token, WallTime};
 
@@ -14,6 +14,8 @@ pub struct Sightings {
     highest: Token,
     latest: Option<Seen>,
     recalled: Option<Recalled>,
+    /// Nonce of the latest own write of a plain key that was applied, and the instant before it was sent.
+    own: Option<(Nonce, Instant)>,
 }
 
 /// A version that was seen earlier, on the same clock.
@@ -103,6 +105,19 @@ impl Sightings {
             went_back: None,
         };
         self.note(rules, write.highest, seen);
+    }
+
+    /// Records that this own write of a plain key was applied.
+    pub(crate) fn note_own(&mut self, attempt: &Attempt) {
+        self.own = Some((attempt.nonce, attempt.sent));
+    }
+
+    /// Earliest instant at which this version may have been written, as far as this process knows. The answer to an own
+    /// write, or the read that found it, may have come much later.
+    pub(crate) fn written_from(&self, seen: &Seen) -> Instant {
+        let nonce = seen.identity().map(|(_, nonce)| nonce);
+        let own = self.own.filter(|(own, _)| Some(*own) == nonce).map(|(_, sent)| sent);
+        own.into_iter().fold(seen.from.min(seen.sent), Instant::min)
     }
 
     /// Records an answer that showed the key. `before` is the greatest token seen when the request was sent. A later
