@@ -316,6 +316,33 @@ async fn a_waiting_creation_that_is_dropped_never_creates() {
 }
 
 #[tokio::test]
+async fn a_change_that_is_dropped_while_it_waits_for_its_turn_to_write_is_never_sent() {
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = SECOND));
+    let keys = world.process("a").await.keys();
+    assert!(poll_times(&world, keys.create_if_absent("k", "one", TTL), 2).await.is_none(), "it is planted");
+    let (left, before) = (world.memory.contents(&key()), world.memory.calls());
+    assert!(left.is_some());
+    world.pass(Duration::from_secs(60)).await;
+    assert_eq!((world.memory.contents(&key()), world.calls_since(before)), (left, (0, 0)));
+}
+
+#[tokio::test]
+async fn a_listing_that_is_dropped_reads_no_further_key() {
+    const KEYS: u64 = 40;
+    let world = World::new();
+    let keys = world.process("a").await.keys();
+    for at in 0..KEYS {
+        created(keys.create_if_absent(format!("k{at}"), "x", None).await.unwrap());
+    }
+    world.memory.faults().every_get(Some(GetFault::SlowAnswer(SECOND)));
+    let before = world.memory.calls();
+    assert!(poll_times(&world, keys.list(&Prefix::all()), 2).await.is_none());
+    world.pass(Duration::from_secs(60)).await;
+    let reads = world.calls_since(before).0;
+    assert!((1..KEYS).contains(&reads), "it read {reads} of {KEYS} keys");
+}
+
+#[tokio::test]
 async fn a_lease_is_refused_as_a_key_and_a_key_as_a_lease_also_when_vacant() {
     let world = World::new();
     let a = world.process("a").await;

@@ -167,7 +167,10 @@ impl KeyCall {
         let interval = self.write_interval;
         let wait = self.memory.with(&self.key, |known| next_write(&mut known.next_write_at, interval, sent));
         if !wait.is_zero() {
-            self.clock.sleep_until(sent + wait).await;
+            tokio::select! {
+                () = self.clock.sleep_until(sent + wait) => {}
+                () = self.dropped.cancelled() => return Err(self.cancelled()),
+            }
         }
         let operation = Operation::Write(write.purpose);
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);

@@ -162,12 +162,16 @@ impl Keys {
     pub async fn list(&self, prefix: &Prefix) -> Result<KeyEntries, Error> {
         let keys = self.clone();
         let prefix = prefix.clone();
+        let dropped = CancellationToken::new();
+        let _guard = dropped.clone().drop_guard();
         let visit = move |store: Arc<dyn Store>| async move {
             let connection = &keys.connection;
-            let found = list_keys(&*connection.clock, &*store, &connection.store, &prefix).await?;
-            let unwatched = CancellationToken::new();
+            let found = tokio::select! {
+                found = list_keys(&*connection.clock, &*store, &connection.store, &prefix) => found?,
+                () = dropped.cancelled() => return Ok(KeyEntries::new()),
+            };
             let reads = found.into_iter().map(|key| {
-                let call = keys.key_call(&key, KeyOperation::Get, &unwatched);
+                let call = keys.key_call(&key, KeyOperation::Get, &dropped);
                 let store = Arc::clone(&store);
                 async move { (key, call.run(store).await) }
             });
