@@ -124,10 +124,29 @@ fn the_secret_of_the_owner_is_a_private_file_that_is_made_once() {
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o644)).unwrap();
     refused(&kv(&home, &["renew", "k0"]), 78, &["not a safe place for the secret", "mode 644"]);
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
-    std::fs::write(&secret, "damaged").unwrap();
-    refused(&kv(&home, &["renew", "k0"]), 78, &["tenure-owner is damaged", "remove the file"]);
+    for damage in [&b"damaged"[..], b"\xff\xfe"] {
+        std::fs::write(&secret, damage).unwrap();
+        refused(&kv(&home, &["renew", "k0"]), 78, &["tenure-owner is damaged", "remove the file"]);
+    }
+    let elsewhere = secret.with_file_name("elsewhere");
+    std::fs::rename(&secret, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &secret).unwrap();
+    refused(&kv(&home, &["renew", "k0"]), 78, &["not a safe place for the secret", "a symbolic link"]);
     std::fs::remove_file(&secret).unwrap();
     refused(&kv(&home, &["renew", "k0"]), 76, &["only its owner"]);
+}
+
+#[test]
+fn a_secret_that_cannot_be_used_is_no_reason_not_to_read() {
+    let home = Home::new("kv-unusable");
+    assert_eq!(kv(&home, &["create", "k", "x"]).code, 0);
+    let secret = home.0.join(".local/state/tenure-owner");
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o644)).unwrap();
+    let got = kv(&home, &["get", "k"]);
+    assert_eq!((got.code, &*got.out), (0, "x\n"));
+    assert!(got.err.contains("no entry is shown as your own") && got.err.contains("mode 644"), "{got:?}");
+    let listed = kv(&home, &["ls", "--json"]);
+    assert!(listed.code == 0 && listed.out.contains("\"mine\":false"), "{listed:?}");
 }
 
 #[test]
@@ -143,7 +162,7 @@ fn an_entry_runs_out_and_a_creation_waits_for_it_if_asked_to() {
     refused(&kv(&home, &["cas", "k", &old, "three"]), 75, &["was not changed: it has no entry"]);
     kv(&home, &["ls"]);
     let created = revision(&kv(&home, &["create", "k", "four", "--json"]));
-    let late = kv(&home, &["create", "k", "five", "--wait", "100ms"]);
+    let late = kv(&home, &["create", "k", "five", "--wait", "2s"]);
     refused(&late, 75, &[&format!("it has revision {created} of ")]);
 }
 
@@ -181,6 +200,18 @@ fn a_value_comes_from_standard_input_and_is_printed_byte_for_byte() {
     child.stdin.take().unwrap().write_all(value.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
     kv(&home, &["get", "plan"]).answered(0, &format!("{value}\n"));
+    for (value, why) in [
+        ("\u{e9}".repeat(4000).into_bytes(), "the value of key plan has more than 4096 bytes"),
+        (b"\xff".to_vec(), "the value on standard input is not UTF-8"),
+    ] {
+        let mut child = home.command(&["kv", "cas", "plan", "1", "-"]);
+        let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The command may exit before it has read everything.
+        let _ = child.stdin.take().unwrap().write_all(&value);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(64) && said.contains(why), "{said}");
+    }
     assert_eq!(kv(&home, &["create", "negative", "-5"]).code, 0);
     kv(&home, &["get", "negative"]).answered(0, "-5\n");
 }

@@ -173,7 +173,7 @@ fn answer(store: &ChosenStore, result: &KvResult, json: bool) -> Result<ExitCode
 fn get(args: &Args, get: &KvGet) -> Result<ExitCode, Failure> {
     let key = Key::parse(&get.key)?;
     let store = store::choose(args)?;
-    let secret = OwnerSecret::find()?;
+    let secret = OwnerSecret::find(get.json);
     let entry = store::block_on(async {
         let Some(coordinator) = store.connect_to_read().await? else { return Ok(None) };
         let keys = coordinator.keys();
@@ -212,7 +212,7 @@ fn print_value(value: &str) -> Result<(), Failure> {
 fn ls(args: &Args, ls: &KvLs) -> Result<ExitCode, Failure> {
     let prefix = Prefix::parse(&ls.prefix)?;
     let store = store::choose(args)?;
-    let secret = OwnerSecret::find()?;
+    let secret = OwnerSecret::find(ls.json);
     let (mut unread, mut views) = (None, Vec::new());
     let (found, owner) = store::block_on(async {
         let Some(coordinator) = store.connect_to_read().await? else { return Ok((Vec::new(), None)) };
@@ -247,20 +247,21 @@ fn value(key: &Key, argument: &str, ttl: Option<Duration>) -> Result<String, Fai
     ttl.map(Ttl::try_from).transpose()?;
     let value = match argument {
         "-" => standard_input()?,
-        value => value.to_owned(),
+        value => value.to_owned().into_bytes(),
     };
+    // Before the check for UTF-8: a value that is too long may be cut within a character.
     if value.len() > Record::VALUE_MAX {
         let max = Record::VALUE_MAX;
         return Err(Failure::usage(format!("the value of key {key} has more than {max} bytes")));
     }
-    Ok(value)
+    String::from_utf8(value)
+        .map_err(|error| Failure::usage(format!("the value on standard input is not UTF-8: {error}")))
 }
 
-fn standard_input() -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(Record::VALUE_MAX as u64 + 1).read_to_string(&mut text);
-    read.map_err(|error| {
-        Failure::usage(format!("the value on standard input cannot be read, or is not UTF-8: {error}"))
-    })?;
-    Ok(text)
+/// The value on standard input, up to one byte more than a value may have.
+fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(Record::VALUE_MAX as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::usage(format!("the value on standard input cannot be read: {error}")))?;
+    Ok(bytes)
 }

@@ -9,7 +9,7 @@ use tenure::{Holder, Keys};
 
 use crate::exit::Failure;
 use crate::file_place::{FilePlace, PlaceError};
-use crate::home;
+use crate::{home, output};
 
 /// The owner of entries: this user on this machine, by a random secret in a private file.
 pub(super) struct OwnerSecret {
@@ -32,12 +32,13 @@ impl OwnerSecret {
         Self::read(&path)?.ok_or_else(|| unwritable(&path, &Errno::NOENT.into()))
     }
 
-    /// The secret of this user; `None` if there is none yet.
-    pub(super) fn find() -> Result<Option<Self>, Failure> {
-        match home::owner() {
-            Some(path) => Self::read(&path),
-            None => Ok(None),
-        }
+    /// The secret of this user; `None` if there is none yet, or it cannot be used. A read needs it only to say which
+    /// entries are this user's, so it warns and continues.
+    pub(super) fn find(json: bool) -> Option<Self> {
+        Self::read(&home::owner()?).unwrap_or_else(|failure| {
+            output::warn(&format!("no entry is shown as your own: {failure}"), json);
+            None
+        })
     }
 
     /// The keys for this owner, or for another owner of this user with that name.
@@ -63,6 +64,7 @@ impl OwnerSecret {
         let opened = match FilePlace::find(path).map(|place| place.open()) {
             Ok(Ok(opened)) => File::from(opened),
             Ok(Err(Errno::NOENT)) | Err(PlaceError::Kernel(Errno::NOENT)) => return Ok(None),
+            Ok(Err(Errno::LOOP)) => return Err(unsafe_place(path, "it is a symbolic link")),
             Ok(Err(errno)) | Err(PlaceError::Kernel(errno)) => return Err(unreadable(errno.into())),
             Err(PlaceError::Unsafe(why)) => return Err(unsafe_place(path, &why)),
         };
@@ -74,9 +76,9 @@ impl OwnerSecret {
             let mode = found.mode() & 0o7777;
             return Err(unsafe_place(path, &format!("other users have access to it (mode {mode:o})")));
         }
-        let mut text = String::new();
-        opened.take(TEXT_MAX).read_to_string(&mut text).map_err(unreadable)?;
-        parse(text.trim_end()).map(|secret| Some(Self { secret })).ok_or_else(|| {
+        let mut text = Vec::new();
+        opened.take(TEXT_MAX).read_to_end(&mut text).map_err(unreadable)?;
+        parse(text.trim_ascii_end()).map(|secret| Some(Self { secret })).ok_or_else(|| {
             let path = path.display();
             Failure::misconfigured(format!(
                 "{path} is damaged, so this user cannot renew or release earlier entries: remove the file, and replace \
@@ -150,11 +152,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn parse(text: &str) -> Option<[u8; LENGTH]> {
+fn parse(text: &[u8]) -> Option<[u8; LENGTH]> {
     let mut secret = [0; LENGTH];
-    if text.len() != 2 * LENGTH || !text.is_ascii() {
-        return None;
-    }
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() == 2 * LENGTH && text.is_ascii())?;
     for (at, byte) in secret.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
     }
