@@ -131,6 +131,7 @@ counted! {
         HeldBeyondSize: 2_500, "slots beyond the size kept by their holders after a shrink";
         SlotFreed: 3_000, "slot freed under fair contention while a contender waited";
         GroupFull: 9_000, "group of slots found full";
+        WaitedInFullGroup: 50, "contender waited in a full group, and its calls were counted";
         SizeRefused: 50_000, "contender with another size refused";
         Resized: 10_000, "group of slots resized";
         EntryCreated: 60_000, "entry created";

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::Instant;
+use tenure_core::record::Ttl;
 use tenure_core::slots::{GroupSize, SlotMemory, SlotRules};
 
 #[derive(Debug)]
@@ -38,6 +39,15 @@ pub(super) struct ResizeEvicts;
 impl SlotRules for ResizeEvicts {
     fn keeps_after_resize(&self, index: u16, size: GroupSize) -> bool {
         index < size.get()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct PollsTooOften;
+
+impl SlotRules for PollsTooOften {
+    fn poll_after(&self, records: Ttl, _: u32) -> Duration {
+        records.as_duration() / 40
     }
 }
 

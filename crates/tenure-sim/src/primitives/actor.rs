@@ -19,6 +19,8 @@ use crate::time::MILLI;
 pub(super) struct Actor {
     pub(super) process: usize,
     pub(super) timer: Timer,
+    /// Number of store calls since the counter was last reset.
+    pub(super) calls: u64,
     pub(super) role: ActorRole,
 }
 
@@ -48,7 +50,7 @@ pub(super) enum Notice {
 
 impl Actor {
     pub(super) fn new(process: usize, role: ActorRole) -> Self {
-        Self { process, timer: Timer::new(), role }
+        Self { process, timer: Timer::new(), calls: 0, role }
     }
 }
 

@@ -40,6 +40,7 @@ impl PrimitivesWorld<'_> {
         caller.call += 1;
         caller.writing = writing;
         let (call, key) = (caller.call, caller.key);
+        self.actors[caller.actor].calls += 1;
         let node = &mut self.nodes[port.process as usize];
         let gives_up = node.clock.reaches(node.clock.local(now) + node.member.timeout());
         let ttl = node.member.ttl();

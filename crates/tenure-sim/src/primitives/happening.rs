@@ -48,6 +48,8 @@ pub(super) enum Happening {
     Reconnect { process: u16, cut: u32 },
     /// All faults end.
     Heal,
+    /// From now on the calls of waiting contenders are counted.
+    Count,
     /// The time limit after healing is reached.
     Settled,
     /// Contention ends.
@@ -97,6 +99,7 @@ impl Happening {
             Self::Settled => 17 << 32,
             Self::Quiet => 18 << 32,
             Self::End => 19 << 32,
+            Self::Count => 24 << 32,
             Self::LookAtSize { actor, .. } => 22 << 32 | u64::from(*actor),
             Self::FreedSlotBy { freed } => 23 << 32 | u64::from(*freed),
             Self::ReleaseSet { actor, .. } => 20 << 32 | u64::from(*actor),

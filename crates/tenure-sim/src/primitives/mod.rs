@@ -76,6 +76,8 @@ pub(crate) struct PrimitivesWorld<'a> {
     trace: Trace,
     stretch: Stretch,
     storm_until: u64,
+    /// Time since which the calls of waiting contenders are counted.
+    counted_since: u64,
     /// Number of applied writes of all keys.
     writes_applied: u64,
     /// Reports of machines to their actors that were not handled yet.
@@ -112,6 +114,7 @@ impl<'a> PrimitivesWorld<'a> {
             trace: Trace::new(seed.readable),
             stretch: Stretch::Faults,
             storm_until: 0,
+            counted_since: 0,
             writes_applied: 0,
             notices: VecDeque::new(),
             effects: Vec::new(),
@@ -237,6 +240,7 @@ impl<'a> PrimitivesWorld<'a> {
             Happening::Restart { process, incarnation } => self.restarts(process as usize, incarnation),
             Happening::Reconnect { process, cut } => self.reconnects(process as usize, cut),
             Happening::Heal => self.heals(),
+            Happening::Count => self.counts_calls(),
             Happening::Settled => self.settled(),
             Happening::Quiet => self.quiet(),
             Happening::End => {

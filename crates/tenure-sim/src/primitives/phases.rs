@@ -46,7 +46,16 @@ impl PrimitivesWorld<'_> {
         // A contender for a slot reads one slot after the other.
         let leases = if self.plan.names > 0 || !self.plan.groups.is_empty() { 3 } else { 1 };
         let span = leases * (2 * self.plan.longest_ttl() + self.plan.longest_timeout());
-        self.agenda.push(self.now + self.plan.on_the_slowest_clock(span), Happening::Settled);
+        let span = self.plan.on_the_slowest_clock(span);
+        self.agenda.push(self.now + span / 2, Happening::Count);
+        self.agenda.push(self.now + span, Happening::Settled);
+    }
+
+    pub(super) fn counts_calls(&mut self) {
+        self.counted_since = self.now;
+        for actor in &mut self.actors {
+            actor.calls = 0;
+        }
     }
 
     /// L1: the time limit after healing is reached. Fair contention follows.
@@ -60,6 +69,7 @@ impl PrimitivesWorld<'_> {
             }
         }
         self.judge_sets_held_again();
+        self.judge_calls_of_waiting();
         self.judge_groups_filled(self.plan.length + SECOND);
         self.stretch = Stretch::Fair;
         for port in self.live_callers() {

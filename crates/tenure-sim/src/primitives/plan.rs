@@ -183,6 +183,11 @@ impl Plan {
         longest_ttl(&self.members)
     }
 
+    /// The shortest ttl of all members.
+    pub(super) fn shortest_ttl(&self) -> u64 {
+        self.members.iter().map(Member::ttl).min().unwrap_or(SECOND)
+    }
+
     /// The longest call timeout of all members.
     pub(super) fn longest_timeout(&self) -> u64 {
         self.members.iter().map(Member::timeout).max().unwrap_or(SECOND)

@@ -15,7 +15,7 @@ use super::actor::{Actor, ActorRole, Notice};
 use super::caller::Engine;
 use super::calls::LetterBody;
 use super::happening::{Happening, Port};
-use super::judges::{Turns, is_not_evicted};
+use super::judges::{Turns, is_not_evicted, reads_are_few};
 use super::key_users::secret_of;
 use super::phases::Stretch;
 use crate::Invariant;
@@ -478,6 +478,25 @@ impl PrimitivesWorld<'_> {
                 crate::trace::Moment(since)
             );
             self.verdicts.judge(self.now, Invariant::L3, Err(sentence));
+        }
+    }
+
+    /// L5: the calls of every contender that waited in a full group since they are counted. Hints cause more reads.
+    pub(super) fn judge_calls_of_waiting(&mut self) {
+        if self.plan.store.hints > 0 {
+            return;
+        }
+        let (since, span, ttl) =
+            (self.counted_since, self.now - self.counted_since, self.plan.shortest_ttl());
+        for actor in &self.actors {
+            let ActorRole::Slot(user) = &actor.role else { continue };
+            let is_full = self.groups[user.group].size().is_some_and(|size| {
+                self.groups[user.group].believers_granted_before(since, size) == usize::from(size)
+            });
+            if is_full && user.waits_since().is_some_and(|began| began <= since) {
+                self.tally.met(Met::WaitedInFullGroup);
+                self.verdicts.judge(self.now, Invariant::L5, reads_are_few(actor.calls, span, ttl));
+            }
         }
     }
 

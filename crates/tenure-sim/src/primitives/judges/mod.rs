@@ -5,12 +5,14 @@ mod a1_sets;
 mod entries;
 mod k1_revisions;
 mod k2_owners;
+mod l5_full_group;
 mod l6_turns;
 mod ledger;
 mod s4_slots;
 
 pub(super) use a1_sets::{believes_only_whole, ends_with_first_loss, leaves_nothing_held};
 pub(super) use entries::{Entries, EntryWrite};
+pub(super) use l5_full_group::reads_are_few;
 pub(super) use l6_turns::Turns;
 pub(super) use ledger::AppliedWrite;
 pub(super) use s4_slots::{GroupJudge, is_not_evicted};

@@ -88,6 +88,12 @@ impl GroupJudge {
         self.believers.iter().filter(|believer| believer.end > now && believer.index < index).count()
     }
 
+    /// Number of slots below this index that have been believed since before this instant.
+    pub(in crate::primitives) fn believers_granted_before(&self, since: u64, index: u16) -> usize {
+        let before = |believer: &&Believer| believer.granted <= since && believer.index < index;
+        self.believers.iter().filter(before).count()
+    }
+
     /// Number of believed slots from this index on.
     pub(in crate::primitives) fn believers_from(&self, now: u64, index: u16) -> usize {
         self.believers.iter().filter(|believer| believer.end > now && believer.index >= index).count()
