@@ -124,7 +124,7 @@ pub(crate) struct Elect {
     /// Duration of the lease without a renewal: CMD is dead before it is over
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
-    /// End after the first term, with the exit code of CMD
+    /// Exit after the first term, with the exit code of CMD
     #[arg(long)]
     pub(crate) once: bool,
     #[command(flatten)]
@@ -161,7 +161,7 @@ pub(crate) struct Announcement {
     /// Label of this leader, such as zone=b; may be given several times
     #[arg(long = "label", value_name = "NAME=TEXT", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Small text that this leader writes with its grant; default: the text of the leader before it stays
+    /// Small text that this leader writes with its grant; default: the text of the previous leader stays
     #[arg(long, value_name = "TEXT")]
     pub(crate) value: Option<String>,
 }

@@ -43,8 +43,8 @@ pub(crate) const TENURE: &str = concat!(
 Examples:
   tenure run backup -- backup --all            at most one at a time per user
   tenure run backup --no-wait -- backup --all  exit 75 if it is held
-  tenure elect worker -- worker                lead or stand by, for good
-  tenure leader worker                         who leads, and where
+  tenure elect worker -- worker                lead or stand by, term after term
+  tenure leader worker                         the leader and its address
   tenure acquire backup --file lease           for scripts; then renew, release
   tenure status backup                         holder, token and time left
   tenure ls                                    all leases
@@ -95,8 +95,8 @@ CMD owns standard input, output and error, and the terminal. Messages of tenure 
 CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE. Every new holder has a greater token. Send it with \
 every write, so that the resource can refuse a late write of an earlier holder.
 
-With --slots N, CMD runs under one of N slots of the group NAME, which is no lease of that name. It also gets TENURE_SLOT, from \
-0 to N-1. Each slot has tokens of its own. All runs of a group use the same N: tenure slots changes it.
+With --slots N, CMD runs under one of N slots of the group NAME, which is independent of the lease NAME. CMD also gets \
+TENURE_SLOT, from 0 to N-1. Each slot has tokens of its own. All runs of a group use the same N: tenure slots changes it.
 
 If tenure cannot renew the lease, CMD and everything that it started get TERM, and KILL after the grace. They are dead \
 before the next holder is granted, as long as tenure or its watchdog runs. When CMD ends, tenure also kills the processes \
@@ -120,8 +120,8 @@ pub(crate) const ELECT: &str = concat!(
     "\
 Examples:
   tenure elect worker -- worker                    on each node; one runs worker
-  tenure elect worker --address \"$IP:80\" -- worker  announce where it is
-  tenure elect worker --label zone=b -- worker     more for tenure leader --json
+  tenure elect worker --address \"$IP:80\" -- worker  announce its address
+  tenure elect worker --label zone=b -- worker     shown by tenure leader --json
   tenure elect worker --once -- worker             one term, then exit
   tenure resign worker --reason drain              hand over, from any machine
 
@@ -129,18 +129,18 @@ Each process that runs elect is a candidate. One of them leads: it holds the lea
 does. CMD and everything that it started are dead before the next leader is granted, as long as tenure or its watchdog runs. \
 CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE, with a greater token in each term.
 
-When CMD ends, whatever its exit code, elect releases the lease and campaigns again. The same after a loss, after tenure \
-resign and after tenure steal. It ends if CMD cannot be started (126, 127), or with an error that a retry does not change. \
-After its first term it waits for a store that cannot be reached.
+When CMD exits, with any code, elect releases the lease and campaigns again. It also campaigns again after a loss, tenure \
+resign and tenure steal. elect exits if CMD cannot be started (126, 127), or on an error that a retry does not change. If the \
+store cannot be reached, it exits with 69 in its first campaign; after its first term it tries again without limit.
 
-After its own end and after a resignation it lets the other candidates try first, for a little more than 3/8 of the ttl. A CMD \
+After a release and after a resignation it lets the other candidates try first, for a little more than 3/8 of the ttl. A CMD \
 that runs for less than one ttl again and again doubles this pause, up to one minute.
 
-TERM, INT and QUIT are passed on to CMD. When CMD has ended, elect releases the lease at once and exits with the code of CMD. \
-While it is not the leader, they end it. HUP, USR1 and USR2 are for CMD: the leader passes them on and continues, and a \
-candidate ignores them.
+The leader passes TERM, INT and QUIT on to CMD. When CMD has exited, elect releases the lease at once and exits with the code \
+of CMD. A candidate that does not lead exits on these signals. The leader also passes HUP, USR1 and USR2 on to CMD, and \
+continues; a candidate that does not lead ignores them.
 
-Address, labels and value are in the record from the grant on. Between terms, tenure executes itself again, with the same \
+The grant writes address, labels and value into the record. Between terms, tenure executes itself again, with the same \
 process id.
 
 ",
@@ -258,12 +258,12 @@ Examples:
   tenure leader worker --json | jq -r .address
 
 leader only reads: it changes nothing in the store. The holder of the lease NAME is the leader until it has resigned or its \
-ttl is over, even if it was asked to resign. The time left is an upper bound; a leader that renews leads for longer. What it \
-prints may be out of date when you read it: a resource that the leader writes to must check the token.
+ttl is over, even if it was asked to resign. The time left is an upper bound; a leader that renews leads for longer. The \
+answer may be out of date when you read it: a resource that the leader writes to must check the token.
 
 The address is the one that the leader announced with tenure elect --address. --watch never shows an older token after a \
 newer one. It reports a change at once where the store gives hints, as a directory does; otherwise within half a ttl, and a \
-leader after a time without one within 10 s. Terms that begin and end between two reads are not shown: tenure history has them.
+leader after a time without one within 10 s. It does not show terms that begin and end between two reads: tenure history does.
 
 Exit codes:
    0  there is a leader; with --watch: its output was closed
@@ -280,12 +280,12 @@ Examples:
   tenure resign worker --reason drain && tenure leader worker --wait 30s
 
 resign asks the leader to release the lease NAME, from any machine that can write to the store. A tenure elect stops its CMD, \
-releases, and lets the other candidates try first; without another candidate it leads again after about half a ttl. A tenure \
-run stops its CMD and exits 76.
+releases, and lets the other candidates try first; without another candidate it leads again after a little more than 3/8 of \
+the ttl. A tenure run stops its CMD and exits 76.
 
 resign waits until the leader has released, its ttl is over, or this machine can see that it is dead. It does not hold the \
-lease itself. It asks one leader: a leader that is elected during the wait is left alone. A leader whose CMD cannot be \
-stopped, such as sudo, is not asked: exit 75.
+lease itself. It asks only the present leader, not one that is elected during the wait. It does not ask a leader whose CMD \
+cannot be stopped, such as sudo: exit 75.
 
 ",
     exit_codes!(
@@ -352,11 +352,11 @@ Examples:
   tenure kv release nodes/a                    remove it
   tenure kv ls                                 all plain keys
 
-A plain key has at most one entry: a value, a revision that is greater for every change, an owner, and perhaps a ttl. Every \
+A plain key has at most one entry: a value, a revision that grows with every change, an owner, and an optional ttl. Every \
 change is one conditional write. A lease is never a plain key, and a plain key is never a lease.
 
 The owner is you on this machine: a secret in the file tenure-owner below XDG_STATE_HOME or ~/.local/state. Only the owner \
-renews and releases an entry. --owner NAME is another owner of yours.
+renews and releases an entry. --owner NAME selects another owner of yours.
 
 Exit codes:
    0  done
@@ -374,9 +374,9 @@ Examples:
   tenure kv create nodes/a x --ttl 60s --wait 2m wait for the present entry
 
 An entry that this machine knows to have run out counts as absent. Where the store does not report the age of an entry, a \
-machine knows it once it has seen the entry for its ttl; --wait waits for that.
+machine knows it once it has seen the entry for slightly longer than its ttl; --wait waits for that.
 
-If the answer of the store is lost, create reads the key back. If even that does not show the outcome, it exits with 69 and \
+If the answer of the store is lost, create reads the key back. If that read does not show the outcome, it exits with 69 and \
 the message says that the change may have been applied.
 
 Exit codes:
@@ -393,9 +393,9 @@ Examples:
   r=$(tenure kv get config/shards --json | jq .revision)
   tenure kv cas config/shards $r 8               replace what was read
 
-The new entry is yours, and its ttl begins now. An entry that has run out has no revision any more: its old one is a conflict.
+The new entry is yours, and its ttl begins now. An entry that has run out counts as absent: its old revision is a conflict.
 
-If the answer of the store is lost, cas reads the key back. If even that does not show the outcome, it exits with 69 and the \
+If the answer of the store is lost, cas reads the key back. If that read does not show the outcome, it exits with 69 and the \
 message says that the change may have been applied.
 
 Exit codes:
@@ -436,7 +436,7 @@ Examples:
   tenure kv release nodes/a
   tenure kv release nodes/a --owner agent        as another owner of yours
 
-The value is cleared, and the next entry has a greater revision.
+release clears the value. The next entry has a greater revision.
 
 Exit codes:
    0  the entry was removed
@@ -450,7 +450,7 @@ Examples:
   tenure kv ls nodes                         nodes and nodes/a, not nodes-old
   tenure kv ls --json | jq -r '.keys[].name'
 
-ls only reads: it changes nothing in the store. Leases, and keys without an entry, are left out.
+ls only reads: it changes nothing in the store. It leaves out leases, and keys without an entry.
 
 Exit codes:
    0  every key was read
@@ -551,10 +551,10 @@ Examples:
   tenure slots                                 all groups
   tenure slots gpu --json | jq .held           how many are held
 
-The first run --slots N of a group stores N with it. A run with another N is refused, and the message has both numbers. \
+The first run --slots N of a group stores N with it. A run with another N exits with 64, and the message has both numbers. \
 After --resize, start new runs with the new number.
 
-A shrink stops no CMD: the holders of the highest slots finish, and no new run gets those slots.
+A shrink stops no CMD: the holders of the highest slots finish, and no new run is granted those slots.
 
 Without --resize, slots only reads: it changes nothing in the store.
 

@@ -53,7 +53,11 @@ fn an_entry_in_the_way_and_another_revision_exit_75_and_show_what_is_there() {
     let made = revision(&kv(&home, &["create", "k", "one", "--owner", "ann", "--json"]));
     let exists = kv(&home, &["create", "k", "two"]);
     let url = home.url();
-    exists.failed(75, &format!("key k on {url} was not changed: it has revision {made} of ann"));
+    let sentence = format!(
+        "key k on {url} was not changed: it has revision {made} of ann. To replace it, use \
+         tenure kv cas with its revision"
+    );
+    exists.failed(75, &sentence);
     let exists = kv(&home, &["create", "k", "two", "--json"]);
     let seen = exists.json();
     assert_eq!((exists.code, exists.err.as_str(), &seen["result"]), (75, "", &json!("exists")));
@@ -62,9 +66,14 @@ fn an_entry_in_the_way_and_another_revision_exit_75_and_show_what_is_there() {
         (&json!("one"), &json!("ann"), &json!(false))
     );
     let conflict = kv(&home, &["cas", "k", "7", "two"]);
-    conflict.failed(75, &format!("key k on {url} was not changed: it has revision {made} of ann"));
-    kv(&home, &["cas", "other", "7", "two"])
-        .failed(75, &format!("key other on {url} was not changed: it has no entry"));
+    let sentence = format!(
+        "key k on {url} was not changed: it has revision {made} of ann. Read it again before the next change"
+    );
+    conflict.failed(75, &sentence);
+    kv(&home, &["cas", "other", "7", "two"]).failed(
+        75,
+        &format!("key other on {url} was not changed: it has no entry. Create one with tenure kv create"),
+    );
     let conflict = kv(&home, &["cas", "other", "7", "two", "--json"]);
     assert_eq!((conflict.code, &conflict.json()["revision"]), (75, &json!(null)));
     kv(&home, &["get", "k"]).answered(0, "one\n");

@@ -20,7 +20,8 @@ fn an_unused_group_is_shown_as_such_and_reading_it_creates_nothing() {
     let answer = json!({ "store": home.url(), "group": "gpu", "slots": null, "held": 0, "holders": [] });
     assert_eq!(home.tenure(&["slots", "gpu", "--json"]).json(), answer);
     assert_eq!(home.tenure(&["slots", "--json"]).json(), json!({ "store": home.url(), "groups": [] }));
-    let sentence = format!("group gpu has no size, because there is no store at {}", home.url());
+    let sentence =
+        format!("group gpu has no size, because there is no store at {}: check --store", home.url());
     home.tenure(&["slots", "gpu", "--resize", "3"]).failed(64, &sentence);
     assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a directory");
 }

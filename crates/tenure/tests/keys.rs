@@ -393,7 +393,7 @@ async fn bad_input_is_invalid_and_costs_no_call() {
     }
     let large = "x".repeat(4097);
     let said = invalid(keys.create_if_absent("k", &large, None).await.unwrap_err());
-    assert_eq!(said, "the value of key k has at most 4096 bytes, not 4097");
+    assert_eq!(said, "the value of key k has at most 4096 bytes, not 4097: shorten it");
     assert_eq!(Revision::new(1 << 53), None);
     for text in ["", "-1", "1.0", "9007199254740992", "seven"] {
         let said = invalid(text.parse::<Revision>().unwrap_err());

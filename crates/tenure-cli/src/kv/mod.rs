@@ -106,7 +106,7 @@ fn owned(args: &Args, of: &KvOwned, operation: Owned) -> Result<ExitCode, Failur
     let store = store::choose(args)?;
     if !store.is_there()? {
         let url = store.url();
-        let sentence = format!("key {key} has no entry, because there is no store at {url}");
+        let sentence = format!("key {key} has no entry, because there is no store at {url}: check --store");
         return Err(Failure::new(exit::LOST, sentence));
     }
     let no_wait = WaitLimit::from_now(Some(Duration::ZERO));
@@ -156,11 +156,20 @@ fn answer(store: &ChosenStore, result: &KvResult, json: bool) -> Result<ExitCode
     let name = plain(&entry.name);
     match *word {
         "exists" | "conflict" if entry.revision.is_some() => {
-            let sentence = format!("key {name} on {} was not changed: it has {}", store.url(), entry.words());
+            let next = if *word == "exists" {
+                "To replace it, use tenure kv cas with its revision"
+            } else {
+                "Read it again before the next change"
+            };
+            let sentence =
+                format!("key {name} on {} was not changed: it has {}. {next}", store.url(), entry.words());
             return Err(Failure::new(exit::HELD, sentence));
         }
         "exists" | "conflict" => {
-            let sentence = format!("key {name} on {} was not changed: it has no entry", store.url());
+            let sentence = format!(
+                "key {name} on {} was not changed: it has no entry. Create one with tenure kv create",
+                store.url()
+            );
             return Err(Failure::new(exit::HELD, sentence));
         }
         "released" => output::answer(&format!("{name}: released\n"))?,
@@ -252,7 +261,7 @@ fn value(key: &Key, argument: &str, ttl: Option<Duration>) -> Result<String, Fai
     // Before the check for UTF-8: a value that is too long may be cut within a character.
     if value.len() > Record::VALUE_MAX {
         let max = Record::VALUE_MAX;
-        return Err(Failure::usage(format!("the value of key {key} has more than {max} bytes")));
+        return Err(Failure::usage(format!("the value of key {key} has more than {max} bytes: shorten it")));
     }
     String::from_utf8(value)
         .map_err(|error| Failure::usage(format!("the value on standard input is not UTF-8: {error}")))

@@ -59,7 +59,9 @@ impl OwnerSecret {
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let unreadable = |error: std::io::Error| {
             let path = path.display();
-            Failure::unavailable(format!("the secret of the owner in {path} cannot be read: {error}"))
+            Failure::unavailable(format!(
+                "the secret of the owner in {path} cannot be read: {error}. Make the file readable"
+            ))
         };
         let opened = match FilePlace::find(path).map(|place| place.open()) {
             Ok(Ok(opened)) => File::from(opened),
@@ -136,7 +138,9 @@ fn unsafe_place(path: &Path, why: &str) -> Failure {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let path = path.display();
-    Failure::unavailable(format!("the secret of the owner cannot be written to {path}: {error}"))
+    Failure::unavailable(format!(
+        "the secret of the owner cannot be written to {path}: {error}. Make the directory writable, or set XDG_STATE_HOME"
+    ))
 }
 
 /// The default name of the owner, such as `ann@web-1`.

@@ -89,7 +89,9 @@ async fn shown(store: &ChosenStore, coordinator: &Coordinator, group: &Key) -> R
 fn resized(args: &Args, store: &ChosenStore, group: &Key, number: u32) -> Result<GroupAnswer, Failure> {
     if !store.is_there()? {
         let url = store.url();
-        return Err(Failure::usage(format!("group {group} has no size, because there is no store at {url}")));
+        return Err(Failure::usage(format!(
+            "group {group} has no size, because there is no store at {url}: check --store"
+        )));
     }
     // Before the first thread, which inherits the mask.
     let blocked = Blocked::now().map_err(signals::no_signals)?;

@@ -25,7 +25,7 @@ pub enum HealthState {
         /// Instant at which a leader resigns, unless the check is healthy before.
         resigns_at: Instant,
     },
-    /// It has lasted too long: a leader resigns.
+    /// The node has been at risk for the limit: a leader resigns.
     Failed,
 }
 

@@ -64,11 +64,15 @@ impl KeyDenied {
     fn sentence(&self) -> String {
         match self {
             Self::NotOwner(entry) => format!(
-                "is an entry of {} (revision {}), and only its owner renews and releases it",
+                "is an entry of {} (revision {}), and only its owner renews and releases it: act as that owner, or replace \
+                 the entry by its revision",
                 name_of_owner(&entry.record),
                 entry.record.token
             ),
-            Self::NoEntry => "has no entry: it ran out, was released, or never existed".to_owned(),
+            Self::NoEntry => {
+                "has no entry: it ran out, was released, or never existed. Create an entry if you still need one"
+                    .to_owned()
+            }
             Self::Overtaken(Some(record)) => format!(
                 "shows revision {} of {} after an answer of the store was lost",
                 record.token,

@@ -27,7 +27,7 @@ pub trait KeyRules: Rules {
     }
 
     /// True if an entry that this participant knows to have run out may be replaced by its old revision. Never: it counts
-    /// as absent, and its revision is that of no entry.
+    /// as absent, and no entry has its revision.
     fn may_update_run_out(&self) -> bool {
         false
     }
@@ -69,7 +69,7 @@ pub trait KeyRules: Rules {
     }
 
     /// True if a write with this outcome may have been applied, and then replaced by another participant before it could
-    /// be read back. A conflict is the store's word that it was not.
+    /// be read back. A conflict is the store's statement that it was not.
     fn may_have_landed(&self, outcome: &Outcome) -> bool {
         matches!(outcome, Outcome::Fault(Fault::Unknown | Fault::Throttled(_)))
     }

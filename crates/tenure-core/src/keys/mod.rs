@@ -1,4 +1,4 @@
-//! Plain keys: a small value under a key, with a revision, an owner and perhaps a ttl.
+//! Plain keys: a small value under a key, with a revision, an owner and an optional ttl.
 //!
 //! A [`KeyMachine`] is one operation on one key, without I/O, clock or randomness. It takes the same [`Input`]s and
 //! [`Ambient`] world as the machine of a lease, requests reads and writes by the same [`Effect`]s, and returns one

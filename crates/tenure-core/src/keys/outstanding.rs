@@ -96,7 +96,7 @@ impl Outstanding {
         if !later || self.attempts.expects().is_none_or(|expected| expected == version) {
             return false;
         }
-        // The expected version is gone for good, so no write can land any more.
+        // The expected version never comes back, so no write can land any more.
         self.attempts.forget_outstanding();
         let directly =
             self.replaced.as_ref().is_some_and(|replaced| rules.was_replaced_directly(replaced, found));

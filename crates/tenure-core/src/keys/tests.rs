@@ -972,7 +972,7 @@ fn errors_name_the_key_the_owner_the_revision_and_the_store() {
         why.error(&key, "memory:", in_doubt).to_string(),
         format!(
             "key config/size on memory: is an entry of host-a (revision {revision}), and only its owner renews and \
-             releases it"
+             releases it: act as that owner, or replace the entry by its revision"
         )
     );
     let error = KeyDenied::Unavailable(None).error(&key, "memory:", true).to_string();

@@ -25,8 +25,8 @@ pub trait SetRules: fmt::Debug + Send + Sync {
         false
     }
 
-    /// True if the contender begins again after it lost a lease while it waited for a later one: as long as its
-    /// patience lasts.
+    /// True if the contender begins again after it lost a lease while it waited for a later one: until the limit of
+    /// its wait.
     fn begins_again(&self, patience: Patience, now: Instant) -> bool {
         match patience {
             Patience::Once => false,

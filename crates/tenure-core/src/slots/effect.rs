@@ -34,7 +34,7 @@ pub enum SlotEffect {
     Tell(SlotEvent),
 }
 
-/// An event that the caller must know.
+/// An event that the driver reports to the caller.
 #[derive(Clone, Debug)]
 pub enum SlotEvent {
     /// The slot is held, and the group still has its size.

@@ -13,7 +13,7 @@ use crate::{Error, Lease, Request};
 
 /// A campaign: wins terms again and again. Dropping it stops the campaign, and not the present term.
 ///
-/// Nothing happens between two calls of [`next`](Self::next) but the keeping of the present term.
+/// Between two calls of [`next`](Self::next), the keeper only renews the present term.
 #[derive(Debug)]
 #[must_use = "a campaign does nothing until next() is awaited"]
 pub struct Campaign {
@@ -69,7 +69,7 @@ impl Campaign {
     /// try first: it waits for one poll period, 3/8 of the ttl, unless it sees another leader. After a loss it campaigns
     /// at once.
     ///
-    /// A store that does not answer is tried again, with growing pauses, without an end:
+    /// If the store does not answer, the call tries again without limit, with growing pauses:
     /// [`Election::last_error`](super::Election::last_error) shows the error. The call fails if only an operator can help: the error is
     /// [invalid](crate::ErrorKind::Invalid), [unsupported](crate::ErrorKind::Unsupported) or
     /// [corrupt](crate::ErrorKind::Corrupt), or the coordinator is shut down. The campaign continues with the next call, after a pause.

@@ -14,7 +14,7 @@ use crate::keeper::{Command, Connection};
 /// Calls a health check again and again, and resigns when it fails for too long.
 ///
 /// It runs on the keeper's runtime, and the check on a thread of its own: neither a blocked executor nor a check that hangs
-/// keeps an unhealthy leader in office.
+/// keeps an unhealthy leader leading.
 pub(super) struct HealthMonitor {
     check: HealthCheck,
     interval: Duration,

@@ -51,7 +51,7 @@ impl Leaders {
         as_of.map(|as_of| self.connection.clock.now().since(as_of))
     }
 
-    /// Stops to watch. The next poll starts anew, with the leader at that time.
+    /// Stops watching. The next poll starts anew, with the leader at that time.
     pub(super) fn stop(&mut self) {
         self.stage = LeadersStage::New;
     }

@@ -122,7 +122,7 @@ impl Election {
     /// the next one is due, is at risk. When that has lasted for `limit`, it resigns.
     ///
     /// The check runs on a thread of its own, in each renewal period, or four times per `limit` if that is more often. It may
-    /// block. It works also when the executor of the program does not: let it test that, too.
+    /// block. It also works while the executor of the program is blocked, so it can test the executor, too.
     pub fn health_check(mut self, limit: Duration, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.health = Some(HealthCheck { limit, check: Arc::new(check) });
         self
@@ -169,7 +169,7 @@ impl Election {
     }
 
     /// Runs `work` if this node leads, and skips it otherwise. The work is polled only while this node leads, and dropped
-    /// when it does not any more; then the call fails with an error of kind [`Lost`](ErrorKind::Lost).
+    /// when it no longer does; then the call fails with an error of kind [`Lost`](ErrorKind::Lost).
     pub async fn run_if_leader<T>(&self, work: impl Future<Output = T>) -> Result<Ran<T>, Error> {
         match self.seat.held() {
             Some(lease) => lease.run(work).await.map(Ran::Done),
@@ -205,7 +205,7 @@ impl Election {
     ///   unless the store cannot be reached.
     /// * An error that only an operator can resolve ends the loop: see [`Campaign::next`].
     ///
-    /// In every case [`is_leader`](Self::is_leader) is false when the call has returned. A program that exits after it calls
+    /// In every case [`is_leader`](Self::is_leader) is false when the call has returned. If the program exits afterwards, call
     /// [`Coordinator::shutdown`](crate::Coordinator::shutdown) first: a grant that was requested just before `shutdown` may
     /// still have to be vacated.
     ///

@@ -21,7 +21,7 @@ pub struct KeyEntry {
     pub value: Arc<str>,
     /// Its revision: greater for every change of the key.
     pub revision: Revision,
-    /// Name of its owner. Informational: the owner is known by its secret.
+    /// Name of its owner. Informational: the owner proves itself by its secret.
     pub owner: Option<Arc<Holder>>,
     /// Time after which it runs out without a renewal or a change; `None` if it never does.
     pub ttl: Option<Duration>,

@@ -8,14 +8,14 @@ use tenure_store::Key;
 use crate::clock::Instant;
 use crate::keeper::HostState;
 
-/// What a coordinator has seen of its plain keys: a change of an entry that was seen a moment ago is one write.
+/// Memory of the plain keys that a coordinator has seen: a change of an entry that was seen a moment ago is one write.
 pub(crate) struct KeyMemory {
     keys: Mutex<HashMap<Key, KnownKey>>,
     /// Local state that the keeper shares.
     pub(super) host: HostState,
 }
 
-/// What a coordinator knows of one plain key.
+/// Knowledge of a coordinator about one plain key.
 #[derive(Debug, Default)]
 pub(super) struct KnownKey {
     pub(super) sightings: Sightings,

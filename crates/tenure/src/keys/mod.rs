@@ -1,4 +1,4 @@
-//! Plain keys: a small value under a key, with a revision, an owner and perhaps a ttl.
+//! Plain keys: a small value under a key, with a revision, an owner and an optional ttl.
 
 mod entry;
 mod key_call;
@@ -30,15 +30,15 @@ use key_call::KeyCall;
 
 /// The plain keys of a store, for one owner. Cheap to clone: a clone is the same owner.
 ///
-/// A plain key has at most one entry: a small value, a [`Revision`] that grows with every change, an owner, and perhaps a
+/// A plain key has at most one entry: a small value, a [`Revision`] that grows with every change, an owner, and an optional
 /// ttl. Every change is one conditional write. Leases and plain keys never share a key: each is refused as the other.
 ///
 /// Any participant changes an entry whose revision it knows, and becomes its owner. Only the owner renews and releases
-/// it. An owner is known by a secret, and not by its name: [`Coordinator::keys`](crate::Coordinator::keys) draws a random
+/// it. An owner proves itself by a secret, not by its name: [`Coordinator::keys`](crate::Coordinator::keys) draws a random
 /// one, so that the owner ends with the last clone. [`owner`](Self::owner) sets one that lasts.
 ///
 /// An entry with a ttl that this process *knows* to have run out counts as absent. On a store that does not report the age
-/// of a version, a process knows it once it has seen the version for the length of the ttl. Before that, the entry is
+/// of a version, a process knows it once it has seen the version for slightly longer than the ttl. Before that, the entry is
 /// there, and [`KeyEntry::remaining`] says for how long at most.
 ///
 /// ```
@@ -127,7 +127,7 @@ impl Keys {
         self.set_key(&Key::parse(key.as_ref())?, revision, value, ttl.into()).await
     }
 
-    /// The entry; `None` if there is none, or it has run out.
+    /// Reads the entry; `None` if there is none, or it has run out.
     pub async fn get(&self, key: impl AsRef<str>) -> Result<Option<KeyEntry>, Error> {
         self.get_key(&Key::parse(key.as_ref())?).await
     }
@@ -234,7 +234,7 @@ impl Keys {
         let ttl = ttl.map(Ttl::try_from).transpose()?;
         if value.len() > Record::VALUE_MAX {
             let (max, is) = (Record::VALUE_MAX, value.len());
-            let sentence = format!("the value of key {key} has at most {max} bytes, not {is}");
+            let sentence = format!("the value of key {key} has at most {max} bytes, not {is}: shorten it");
             return Err(Error::new(ErrorKind::Invalid, sentence));
         }
         let (revision, value) = (revision.token(), value.into());

@@ -5,7 +5,7 @@ use tenure_core::Token;
 
 use crate::{Error, ErrorKind};
 
-/// Revision of an entry of a plain key: a whole number that is greater for every change of the key, forever.
+/// Revision of an entry of a plain key: a whole number that grows with every change of the key.
 ///
 /// A renewal keeps it. It grows across release and run-out and, where the store has a clock, across the deletion of the
 /// record, to the resolution of that clock.

@@ -75,7 +75,7 @@ impl Members {
     /// The first lease in the order of the keys that is lost.
     fn find_loss(&self) -> SetLoss {
         let lost = |lease: &Lease| lease.lost().now_or_never().map(|why| SetLoss::new(lease, why));
-        // Without the keeper, which ends all leases, none may have been told yet.
+        // Without the keeper, which ends all leases, none may have received the loss yet.
         self.leases.iter().find_map(lost).unwrap_or_else(|| SetLoss::new(&self.leases[0], Lost::KeeperGone))
     }
 }

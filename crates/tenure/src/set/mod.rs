@@ -43,7 +43,7 @@ use members::Members;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "dropping a set of leases gives all of them up"]
+#[must_use = "dropping a set of leases releases all of them"]
 pub struct LeaseSet {
     members: Arc<Members>,
     /// To the driver, which ends the leases.

@@ -79,13 +79,13 @@ impl SetRequest {
     /// Waits until all leases are granted, at most as long as [`wait`](Self::wait) allows.
     ///
     /// They are acquired one after the other in the order of their keys, and kept. So contenders of overlapping sets
-    /// never wait for each other, whatever order their callers wrote. If a lease is lost while a later one is awaited,
-    /// all are released, and it begins again.
+    /// never wait for each other, whatever order their callers wrote. If a lease is lost while the contender waits for
+    /// a later one, it releases all of them and begins again.
     ///
     /// All or nothing: an error, which names the lease that was not granted, comes after the granted ones have been
     /// released. If the store does not answer, that takes one ttl at most.
     ///
-    /// Do not acquire a set, or a lease, while you hold another one without a limit to the wait: that order is yours,
+    /// Do not acquire a set, or a lease, while you hold another one without a limit to the wait: you chose that order,
     /// and two processes with opposite orders wait for each other. Name all keys in one set.
     ///
     /// Cancel-safe: if the future is dropped, the keeper vacates what was granted.

@@ -18,8 +18,8 @@ use crate::observe::Observers;
 
 /// A request for any slot of a group: at most `n` holders at a time, each with a lease of its own.
 ///
-/// The number of slots is stored with the group by its first contender. A contender with another number is refused with
-/// both numbers. [`resize`](Self::resize) changes it.
+/// The number of slots is stored with the group by its first contender. A contender with another number fails, and the
+/// error has both numbers. [`resize`](Self::resize) changes it.
 ///
 /// ```
 /// use tenure::store::Memory;
@@ -35,7 +35,7 @@ use crate::observe::Observers;
 /// let full = coordinator.slots("indexers", 2)?.try_acquire().await.unwrap_err();
 /// assert_eq!(full.kind(), ErrorKind::Held);
 ///
-/// first.run(async { /* work on a third of the documents */ }).await?;
+/// first.run(async { /* work on half of the documents */ }).await?;
 /// first.release().await?;
 /// let third = coordinator.slots("indexers", 2)?.try_acquire().await?;
 /// assert_eq!(third.index(), first.index());
@@ -117,12 +117,12 @@ impl Slots {
         Self { request: step(self.request), ..self }
     }
 
-    /// Waits until a slot is granted, at most as long as [`wait`](Self::wait) allows. A group that is full until then is
-    /// an error as of [`try_acquire`](Self::try_acquire).
+    /// Waits until a slot is granted, at most as long as [`wait`](Self::wait) allows. If the group is full until
+    /// then, the error is that of [`try_acquire`](Self::try_acquire).
     ///
     /// On arrival, a contender reads each slot at most once. In a full group it then makes at most four reads per ttl,
     /// whatever the number of slots. A freed slot is found at once where the store gives hints; otherwise within a
-    /// quarter of a ttl for each slot and two more, plus a tenth. A group of one slot is waited for as a lease is.
+    /// quarter of a ttl for each slot and two more, plus a tenth. A contender waits for a group of one slot as for a lease.
     ///
     /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which lapses
     /// after one ttl.

@@ -58,7 +58,7 @@ impl SizeKey {
             }
         }
         let sentence = format!(
-            "group {} on {} is being resized by others all the time: try again",
+            "the size of group {} on {} changed during each attempt to resize it: try again",
             self.group, self.store
         );
         Err(Error::new(ErrorKind::Unavailable, sentence))
@@ -72,7 +72,7 @@ impl SizeKey {
     fn size_of(&self, entry: &KeyEntry) -> Result<GroupSize, Error> {
         GroupSize::from_stored(&entry.value).ok_or_else(|| {
             let sentence = format!(
-                "group {} on {} has {:?} as its number of slots: find out what wrote it",
+                "group {} on {} has {:?} as its number of slots, which is not a size: find out what wrote it",
                 self.group, self.store, entry.value
             );
             Error::new(ErrorKind::Corrupt, sentence)

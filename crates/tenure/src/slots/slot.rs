@@ -9,7 +9,7 @@ use crate::Lease;
 ///
 /// The token is that of the slot: it grows with every grant of this slot, and is not comparable with the token of
 /// another slot. A resource that checks tokens keeps the greatest one *per slot*.
-#[must_use = "dropping a slot gives it up"]
+#[must_use = "dropping a slot releases it"]
 pub struct Slot {
     lease: Lease,
     group: Key,
