@@ -3,6 +3,8 @@
 //! Each child locks the file of its slot, and so do the processes that it leaves behind. A lock that is not free shows a
 //! second child of the same slot. With indexes below the size of the group, that is the proof that there are never more
 //! children than slots.
+//!
+//! `TENURE_TEST_SEED=7` chooses other faults.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "the tests give other processes time")]
 
@@ -57,7 +59,8 @@ pub(crate) fn contend_for_slots(plan: &SlotPlan<'_>) {
     let (members, codes) = (BTreeMap::new(), BTreeMap::new());
     let (faults, killed) = (BTreeMap::new(), BTreeMap::new());
     let mut crowd = SlotCrowd { plan, runtime, members, started: 0, codes, faults, killed };
-    let mut rng = fastrand::Rng::with_seed(plan.seed);
+    let seed = std::env::var("TENURE_TEST_SEED").map_or(plan.seed, |text| text.parse().expect("a number"));
+    let mut rng = fastrand::Rng::with_seed(seed);
     let began = Instant::now();
     while began.elapsed() < plan.span {
         crowd.refill();
@@ -74,7 +77,7 @@ pub(crate) fn contend_for_slots(plan: &SlotPlan<'_>) {
     eprintln!(
         "seed {}: {count} faults in {:.1?}: {:?}; {} supervisors, {} grants, at most {} children at once, {} acts, {} \
          ends, exit codes {:?}",
-        plan.seed,
+        seed,
         began.elapsed(),
         crowd.faults,
         crowd.started,

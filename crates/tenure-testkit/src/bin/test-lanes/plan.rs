@@ -162,6 +162,7 @@ const CLOCKS: &[&str] = &[
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
     "tenure-cli/run_contention",
+    "tenure-cli/run_slots",
     "tenure-conformance/broken_stores",
     "tenure-conformance/file",
     "tenure-object/azurite",
