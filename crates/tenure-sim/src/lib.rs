@@ -6,6 +6,9 @@
 //! some stores lie. An oracle judges in true time, which the code under test cannot see. A seed determines the complete
 //! history: the same seed gives the same trace.
 //!
+//! A second world has many keys in one store, and runs elections, groups of slots, plain keys and sets of leases:
+//! [`Focus::Primitives`]. It shares the clocks, the network, the store and the faults of the first.
+//!
 //! The oracle is tested, too: every [`Mutant`] replaces one rule of the protocol, or breaks one thing in the world, and
 //! names the invariant that must catch it.
 //!

@@ -1,4 +1,5 @@
-//! The simulated world of the primitives: elections, and the leases under them, on many keys of one store.
+//! The simulated world of the primitives: elections, groups of slots, plain keys and sets of leases, and the leases
+//! under them, on many keys of one store.
 //!
 //! The code under test is the production lease machine and the pure machines of the primitives. The world is their
 //! driver. It shares clocks, network, store and faults with the world of one key, which examines the lease itself.
