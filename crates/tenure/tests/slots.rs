@@ -419,6 +419,29 @@ async fn a_foreign_value_in_a_slot_is_never_overwritten_and_costs_only_that_slot
 }
 
 #[tokio::test]
+async fn foreign_values_in_all_slots_end_the_wait_with_an_error_and_cost_few_calls() {
+    for slots in [1, 3] {
+        let world = without_hints();
+        let (a, b) = (world.process("a").await, world.process("b").await);
+        let _held = fill(&a, "gpu", slots, slots).await;
+        let waiting = spawn(b.slots("gpu", slots).unwrap().ttl(TTL).acquire());
+        world.pass(TTL / 8).await;
+        for index in 0..slots as u16 {
+            world.memory.overwrite(&slot_key("gpu", index), "not a record");
+        }
+        let before = world.memory.calls();
+        world.pass(TTL * 2).await;
+        let (gets, _) = world.calls_since(before);
+        assert!(waiting.is_finished() && gets < 20, "{slots} slots: {gets} reads");
+        let error = waiting.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        // Nor does the next contender wait.
+        let error = b.slots("gpu", slots).unwrap().ttl(TTL).acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_foreign_value_as_the_size_is_an_error_and_a_deleted_size_is_stored_again() {
     let world = World::new();
     let a = world.process("a").await;

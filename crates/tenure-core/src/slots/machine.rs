@@ -306,6 +306,8 @@ impl SlotMachine {
         }
         match self.params.patience {
             Patience::Once => self.give_up(turn),
+            // No wait changes that. Only an operator does.
+            _ if self.slots.iter().all(SlotMemory::is_unusable) => self.give_up(turn),
             Patience::Until(_) | Patience::Forever if self.slots.len() == 1 => self.wait_for_lease(turn),
             Patience::Until(_) | Patience::Forever => self.poll(turn),
         }

@@ -196,6 +196,9 @@ impl SlotSeeker {
                 if let Some(hints) = &mut self.hints {
                     hints.expect(&seen);
                 }
+                if let Standing::Foreign(_) = seen.standing {
+                    self.last_error = seen.clone().into_record(&self.request.connection().store).err();
+                }
                 Ok(SlotInput::Seen { index, sight: self.sight(seen) })
             }
             SlotAnswer::Read { index, seen: Err(error) } => {
