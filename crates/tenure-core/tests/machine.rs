@@ -796,3 +796,68 @@ fn work_that_cannot_be_stopped_is_not_revoked() {
     assert!(matches!(solo.told[..], [Event::Denied(Denied::Unstoppable(_))]), "{:?}", solo.told);
     assert!(solo.call.is_none(), "nothing is written");
 }
+
+// ── many contenders ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A contender that sees this many terms of others, one after the other, and the record of the last one.
+fn among_others(terms: u32) -> (Solo, Content) {
+    let (_, held) = Solo::holding("a", |params| params.witness = Some(Arc::new(Witness::new("w", 1))));
+    let Content::Record(record, _) = &held else { unreachable!() };
+    let mut solo = Solo::new("b", |_| {});
+    solo.jitter = u32::MAX / 2;
+    solo.step(Input::Start);
+    let mut shown = held.clone();
+    for term in 1..=terms {
+        let mut other = (**record).clone();
+        (other.term, other.nonce) = (Nonce::from_bits(term.into()), Nonce::from_bits(term.into()));
+        shown = Content::Record(Arc::new(other), Version::new(term.to_string()));
+        solo.read_shows(shown.clone());
+        if term < terms {
+            solo.witness_shows(stopped(true));
+            solo.wake();
+        }
+    }
+    (solo, shown)
+}
+
+fn dead() -> Sighting {
+    Sighting { guards_locked: false, ..stopped(false) }
+}
+
+#[test]
+fn a_contender_among_many_reads_at_a_random_moment_after_the_death_of_the_holder() {
+    let timeout = Timing::new(TTL).unwrap().timeout();
+    let (mut lone, _) = among_others(1);
+    lone.witness_shows(dead());
+    assert_eq!(lone.sent().purpose, Purpose::Grant, "without others it takes over at once");
+
+    let (mut one_of_many, held) = among_others(8);
+    one_of_many.witness_shows(dead());
+    assert!(one_of_many.call.is_none(), "the others do not write at the same moment either");
+    let died = one_of_many.now;
+    one_of_many.wake();
+    let late = one_of_many.now.since(died);
+    assert!(late > timeout / 4 && late <= timeout, "{late:?}");
+    one_of_many.read_shows(held);
+    assert_eq!(one_of_many.sent().purpose, Purpose::Grant, "no other contender was faster");
+}
+
+#[test]
+fn a_contender_among_many_reads_at_a_random_moment_after_the_record_has_run_out() {
+    let timeout = Timing::new(TTL).unwrap().timeout();
+    let (mut solo, held) = among_others(8);
+    solo.witness_shows(stopped(true));
+    let seen = solo.now;
+    let mut at = seen;
+    while solo.call.is_none() || !matches!(solo.call, Some(Effect::Write(_))) {
+        solo.wake();
+        at = solo.now;
+        solo.read_shows(held.clone());
+        if !solo.looks.is_empty() {
+            solo.witness_shows(stopped(true));
+        }
+    }
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    let late = at.since(seen + Timing::new(TTL).unwrap().drift().lengthen(TTL));
+    assert!(late > timeout / 4 && late <= timeout, "{late:?}");
+}

@@ -155,7 +155,9 @@ impl Seeking {
         if ctx.params.patience == Patience::Once {
             return if looks { STAY } else { self.deny(ctx, Denied::Held(Arc::clone(record))) };
         }
-        self.look_later(ctx, found, Some(runs_out_at(ctx, seen, record)))
+        let out = runs_out_at(ctx, seen, record);
+        let late = self.pace.spread(ctx);
+        self.look_later(ctx, found, Some(out + late))
     }
 
     /// The record has run out, and the work under it still runs.
@@ -195,6 +197,8 @@ impl Seeking {
             State::Vacant => true,
             State::Held | State::Revoked(_) | State::Reserved(_) => match self.run_out(ctx, seen, record) {
                 RunOut::Not => false,
+                // One of many is probably too late, and a read costs less than a write.
+                _ if self.pace.is_in_crowd() => false,
                 RunOut::Dead => true,
                 RunOut::Ttl => !ctx.heeds_tree_of(record),
             },

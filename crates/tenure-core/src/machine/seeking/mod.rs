@@ -211,7 +211,16 @@ impl Seeking {
             self.dead_nonce = Some(nonce);
         }
         let matters = self.dead_nonce == Some(nonce) || self.next.is_none() || freed;
-        if ctx.is_idle() && self.looked && matters { self.seek(ctx) } else { STAY }
+        if !ctx.is_idle() || !self.looked || !matters {
+            return STAY;
+        }
+        // The witness shows its end to all contenders of this machine at once.
+        let late = self.pace.spread(ctx);
+        if late.is_zero() || self.next.is_none() {
+            return self.seek(ctx);
+        }
+        self.next = earliest(self.next, Some(ctx.ambient.now + late));
+        STAY
     }
 
     /// Ends the wanting. A write that may still land is left to be vacated.

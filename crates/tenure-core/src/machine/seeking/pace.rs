@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::Context;
 use crate::Instant;
+use crate::machine::Patience;
 use crate::machine::rules::part_by_chance;
 use crate::record::{Nonce, Record};
 
@@ -34,6 +35,24 @@ impl Pace {
     /// The key was found free.
     pub(super) fn found_free(&mut self) {
         self.crowd = self.crowd.saturating_sub(1);
+    }
+
+    /// Delay of the read after a record has run out, or its holder has died. All waiting contenders learn of that at the same
+    /// moment, and only one of them can be granted. One of many reads at a random moment after it; on a network, where a
+    /// call takes longer, within the longest duration of a call.
+    pub(super) fn spread(&self, ctx: &Context<'_>) -> Duration {
+        if ctx.params.patience == Patience::Once {
+            return Duration::ZERO;
+        }
+        let timeout = ctx.params.timing.timeout();
+        let is_remote = !ctx.params.hint_pause.is_zero();
+        let step = if is_remote { timeout / (2u32.pow(CROWD_MAX) - 1) } else { CROWD_PAUSE };
+        part_by_chance((step * (2u32.pow(self.crowd) - 1)).min(timeout), ctx.ambient.jitter)
+    }
+
+    /// True if other contenders were faster recently.
+    pub(super) fn is_in_crowd(&self) -> bool {
+        self.crowd > 0
     }
 
     /// A read showed that this contender must wait for this record.
