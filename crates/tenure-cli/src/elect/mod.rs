@@ -37,6 +37,7 @@ pub(crate) fn elect(args: &Args, elect: &args::Elect) -> Result<ExitCode, Failur
         Ok(RunOutcome::GaveUp(code)) => return Ok(code),
         Ok(RunOutcome::Term(term)) if term.asked_to_end || term.cannot_start() => return term.exit,
         Ok(RunOutcome::Term(term)) => Campaign::after_term(elect, &state, term),
+        Ok(RunOutcome::NotStarted(failure)) => Campaign::after_failure(elect, &state, failure),
         // The store was reachable in the first campaign, so the configuration is right: a retry can help.
         Err(failure) if failure.is(exit::UNAVAILABLE) && state.is_later() => {
             Campaign::after_failure(elect, &state, failure)

@@ -61,7 +61,10 @@ impl ConnectedRun<'_> {
         let lease = tokio::select! {
             granted = self.acquire() => granted?,
             signal = self.signals.ended() => return Ok(self.give_up(signal).await),
-            () = wait_for_watchdog_end(&control, &stub) => return Err(self.no_watchdog()),
+            () = wait_for_watchdog_end(&control, &stub) => {
+                let _ = self.release_or_lapse().await;
+                return Ok(RunOutcome::NotStarted(self.no_watchdog()));
+            }
             never = self.keep_ending_leftovers() => match never {},
         };
         let granted_at = BootClock::new().now();
@@ -79,9 +82,8 @@ impl ConnectedRun<'_> {
         let supervisor = match begun {
             Ok(supervisor) => supervisor,
             Err(failure) => {
-                // Nothing was started.
                 let _ = self.release_or_lapse().await;
-                return Err(failure);
+                return Ok(RunOutcome::NotStarted(failure));
             }
         };
         let (ending, work_guard) = supervisor.watch(&self.signals).await;

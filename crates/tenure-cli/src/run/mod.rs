@@ -57,8 +57,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     run_term(args, run)?.exit()
 }
 
-/// Runs the command in one term, and reports how it ended. An error means that nothing was granted, or that nothing was
-/// started.
+/// Runs the command in one term, and reports how it ended. An error means that nothing was granted.
 pub(crate) fn run_term(args: &Args, run: &Run) -> Result<RunOutcome, Failure> {
     let wait = WaitLimit::from_now(run.waiting.limit());
     let key: Key = Key::parse(&run.name)?;

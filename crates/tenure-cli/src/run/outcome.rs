@@ -10,6 +10,8 @@ use crate::exit::Failure;
 pub(crate) enum RunOutcome {
     /// A signal ended the wait, and this is its exit code.
     GaveUp(ExitCode),
+    /// The command was not started, because its watchdog was killed or could not be used. The next run has another one.
+    NotStarted(Failure),
     /// The lease was granted, and its term is over.
     Term(TermOutcome),
 }
@@ -33,6 +35,7 @@ impl RunOutcome {
     pub(crate) fn exit(self) -> Result<ExitCode, Failure> {
         match self {
             Self::GaveUp(code) => Ok(code),
+            Self::NotStarted(failure) => Err(failure),
             Self::Term(term) => term.exit,
         }
     }

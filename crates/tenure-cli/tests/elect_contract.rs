@@ -186,6 +186,25 @@ fn a_hangup_is_for_the_command_and_the_next_term_follows() {
     assert_eq!(led.end().code, 143);
 }
 
+#[test]
+fn a_candidate_whose_watchdog_is_killed_campaigns_again_with_another_one() {
+    let world = World::new("elect-unwatched");
+    let led = elect(&world, &["--holder", "a", "--", "sh", "-c", WORK]);
+    lines(&world, 1);
+    let other = elect(&world, &["--holder", "b", "--", "sh", "-c", WORK]);
+    let first = other.watchdog();
+    sleep_ms(300);
+    first.send(Signal::KILL);
+    let again = "its watchdog could not be started, or was killed. Try again. Campaigning for job again in ";
+    until("a message", PATIENCE, || other.err_so_far().contains(again).then_some(()));
+    led.process().send(Signal::KILL);
+    lines(&world, 2);
+    assert_ne!(other.watchdog().number, first.number);
+    other.process().send(Signal::TERM);
+    assert_eq!(other.end().code, 7);
+    world.is_empty_soon();
+}
+
 // ── the end of a term ───────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
