@@ -27,6 +27,7 @@ fn a_hundred_supervisors_never_overlap_whatever_happens_to_the_holder() {
         world: &world,
         place: &Place::file(&world),
         lease: "one",
+        verb: "run",
         supervisors: 100,
         // Short, so that a dead holder costs little time. Long enough for three hundred processes on two cores.
         ttl: Duration::from_millis(2000),

@@ -25,6 +25,7 @@ fn supervisors_of_a_lease_in_a_bucket_of_google_never_overlap_whatever_happens_t
         world: &world,
         place: &place,
         lease: "one",
+        verb: "run",
         supervisors: 8,
         // The shortest that the store bears.
         ttl: Duration::from_secs(11),

@@ -27,7 +27,7 @@ impl<'a> Crowd<'a> {
 
     pub(super) fn fill(&mut self) {
         while self.members.len() < self.plan.supervisors {
-            self.add(&["run", self.plan.lease]);
+            self.add(&[self.plan.verb, self.plan.lease, "--quiet"]);
         }
     }
 
@@ -90,6 +90,11 @@ impl<'a> Crowd<'a> {
             self.reap();
             assert!(began.elapsed() < PATIENCE * 10, "some do not end: {:?}", self.plan.world.alive());
         }
+    }
+
+    /// The supervisors, by name.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.members.keys().cloned().collect()
     }
 
     pub(super) fn supervisor(&self, name: &str) -> Option<Process> {

@@ -11,6 +11,7 @@
 
 mod acts;
 mod crowd;
+pub(crate) mod elections;
 pub(crate) mod networks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) world: &'a World,
     pub(crate) place: &'a Place,
     pub(crate) lease: &'a str,
+    /// `run`, or `elect` for candidates that never end by themselves.
+    pub(crate) verb: &'static str,
     /// Number of contenders at any time.
     pub(crate) supervisors: usize,
     pub(crate) ttl: Duration,

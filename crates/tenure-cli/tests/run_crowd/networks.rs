@@ -14,6 +14,7 @@ fn plan<'a>(world: &'a World, place: &'a Place, lease: &'a str) -> Plan<'a> {
         world,
         place,
         lease,
+        verb: "run",
         supervisors: 12,
         ttl: Duration::from_secs(3),
         // Long enough for a renewal, at which a holder learns that its lease is being stolen.

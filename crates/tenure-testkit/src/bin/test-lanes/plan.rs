@@ -87,7 +87,7 @@ const WAITING: &[&str] = &[
 const CLOCKS: &[&str] = &[
     "tenure-cli/bucket",
     "tenure-cli/container",
-    "tenure-cli/elect",
+    "tenure-cli/elect_contract",
     "tenure-cli/examples",
     "tenure-cli/forget",
     "tenure-cli/generated",
@@ -161,6 +161,7 @@ const CLOCKS: &[&str] = &[
 
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
+    "tenure-cli/elect_contention",
     "tenure-cli/run_contention",
     "tenure-cli/run_slots",
     "tenure-conformance/broken_stores",
