@@ -210,8 +210,8 @@ async fn listed(trial: &Trial<'_>) -> CheckResult {
     let lease = world.granted(process.wants(&trial.key("list/lease"))).await?;
     create(&world, &owner, &trial.key("list-beside"), "not under the prefix").await?;
     let prefix = Prefix::of(&trial.key("list"));
-    let found = other.coordinator.keys();
-    let found = world.within("a listing", found.list(&prefix)).await?.map_err(failed)?;
+    let observer = other.coordinator.keys();
+    let found = world.ask("a listing", || observer.list(&prefix)).await?;
     let mut shown = Vec::new();
     for (key, entry) in found {
         let entry = entry.map_err(failed)?;

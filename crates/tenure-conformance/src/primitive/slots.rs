@@ -158,9 +158,9 @@ async fn holders(trial: &Trial<'_>) -> CheckResult {
     let request = wants(&world, &process, &group, SIZE);
     let slot = granted(&world, request).await?;
     let size = wants(&world, &other, &group, SIZE);
-    let stored = world.within("a read", size.size()).await?.map_err(failed)?;
+    let stored = world.ask("a read", || size.size()).await?;
     ensure!(stored.map(u32::from) == Some(SIZE), "a group of {SIZE} slots has the size {stored:?}");
-    let listed = world.within("a listing", size.holders()).await?.map_err(failed)?;
+    let listed = world.ask("a listing", || size.holders()).await?;
     let shown: Vec<_> = listed.iter().map(|held| (held.index, held.record.token)).collect();
     ensure!(
         shown == [(slot.index(), slot.token())],

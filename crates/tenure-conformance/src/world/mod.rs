@@ -123,6 +123,22 @@ impl<'t> World<'t> {
         fail!("{what} had no answer in {:?}", self.ttl * ANSWER_TTLS)
     }
 
+    /// The answer to a question that changes nothing. It is repeated a few times: a server that ends an idle connection
+    /// has done nothing wrong.
+    pub(crate) async fn ask<T, F>(&self, what: &str, question: impl Fn() -> F) -> Result<T, Stop>
+    where
+        F: Future<Output = Result<T, Error>> + Send,
+    {
+        let mut asked = 0;
+        loop {
+            asked += 1;
+            match self.within(what, question()).await? {
+                Err(error) if error.kind() == ErrorKind::Unavailable && asked < QUESTIONS_MAX => {}
+                answer => return answer.map_err(failed),
+            }
+        }
+    }
+
     // ── common verifications ────────────────────────────────────────────────────────────────────────────────────
 
     /// The entry of a key, read over a wire that is never cut.
@@ -243,3 +259,6 @@ const ANSWER_TTLS: u32 = 6;
 /// The time for a retry is a tenth of the ttl. On a store with a minimum interval between two writes it must be as long
 /// as that.
 const INTERVALS: u32 = 10;
+
+/// Number of times that a question is asked.
+const QUESTIONS_MAX: u32 = 4;
