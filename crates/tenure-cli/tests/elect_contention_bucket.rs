@@ -64,6 +64,7 @@ fn a_hundred_candidates_in_a_bucket_have_one_leader_at_a_time_and_make_few_calls
         "{calls} calls in {span:.1?}, {others} of them not on the record, {writes} writes, {grants} grants: \
          {per_grant:.2} writes per grant, {per_contender:.2} calls per candidate and ttl"
     );
-    // The goal is 3. A machine that is busy with other work has more candidates write at the same moment.
+    // The goal is 3. A candidate that has just started does not know yet that it
+    // is one of many, and writes at once when a leader dies: on a busy machine, 3.6 to 4.7 were counted.
     assert!(per_grant <= 6.0 && per_contender <= 5.0, "too many calls");
 }
