@@ -205,6 +205,33 @@ fn a_candidate_whose_watchdog_is_killed_campaigns_again_with_another_one() {
     world.is_empty_soon();
 }
 
+#[test]
+fn a_signal_for_the_command_between_two_terms_does_not_end_the_candidate() {
+    let world = World::new("elect-between");
+    let words = ["elect", "job", "--ttl", "1s", "--kill-grace", "100ms", "--quiet", "--", "sh", "-c"];
+    let start = |script| world.start(world.tenure(&[&words[..], &[script]].concat()));
+    // A term of at least one ttl, so that the pause stays short.
+    let mut first = start("echo a >> log; sleep 1.1");
+    lines(&world, 1);
+    // From its term on, no command of the first candidate runs that the signals could kill.
+    let second = start("echo b >> log; exec sleep 100");
+    lines(&world, 2);
+    let environment = format!("/proc/{}/environ", first.process().number);
+    let is_again = || std::fs::read_to_string(&environment).is_ok_and(|text| text.contains("ELECT_STATE"));
+    let mut after = 0;
+    while after < 300 {
+        after += u32::from(after > 0 || is_again());
+        assert!(!first.has_ended(), "{}", first.err_so_far());
+        for signal in [Signal::HUP, Signal::USR1] {
+            first.process().send(signal);
+        }
+        sleep_ms(1);
+    }
+    first.process().send(Signal::TERM);
+    assert_eq!(first.end().code, 143);
+    drop(second);
+}
+
 // ── the end of a term ───────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]

@@ -28,8 +28,8 @@ pub(crate) fn elect(args: &Args, elect: &args::Elect) -> Result<ExitCode, Failur
     Key::parse(&elect.name)?;
     elect.check()?;
     let state = ElectState::inherited();
-    let caller = CallerAttributes::now();
-    let outcome = run::run_term(args, &elect.run());
+    let caller = CallerAttributes::now(&state.blocked());
+    let outcome = run::run_term(args, &elect.run(), &caller);
     if elect.once {
         return outcome.and_then(RunOutcome::exit);
     }
@@ -50,7 +50,7 @@ pub(crate) fn elect(args: &Args, elect: &args::Elect) -> Result<ExitCode, Failur
         return Ok(ExitCode::from(128 + signal as u8));
     }
     caller.restore();
-    Err(state.execute_again(campaign.pauses.failures))
+    Err(ElectState::execute_again(campaign.pauses.failures, &caller.blocked_since()))
 }
 
 /// The next campaign.

@@ -8,6 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_se
 use rustix::time::Timespec;
 use tenure::Timing;
 
+use super::caller::CallerAttributes;
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, may_signal, set_child_action};
 use super::lateness::LatenessMeter;
@@ -31,6 +32,7 @@ impl Launch {
         timing: Timing,
         lateness_meter: LatenessMeter,
         mark: cgroup::LeaseMark,
+        caller: &CallerAttributes,
         command: &[OsString],
     ) -> io::Result<Self> {
         let cgroup = cgroup::CgroupPath::new(mark)?;
@@ -42,6 +44,8 @@ impl Launch {
             Side::Child => {
                 // This end must exist in the supervisor alone, or its end would never be seen.
                 drop(control);
+                // The stub passes it on to the command.
+                caller.restore_mask();
                 let setup = WatchdogSetup { timing, lateness_meter, cgroup, child_action };
                 watchdog::run(setup, theirs, command)
             }

@@ -54,11 +54,11 @@ use tree::Tree;
 
 /// Runs the command while the lease is held.
 pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
-    run_term(args, run)?.exit()
+    run_term(args, run, &CallerAttributes::now(&[]))?.exit()
 }
 
 /// Runs the command in one term, and reports how it ended. An error means that nothing was granted.
-pub(crate) fn run_term(args: &Args, run: &Run) -> Result<RunOutcome, Failure> {
+pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Result<RunOutcome, Failure> {
     let wait = WaitLimit::from_now(run.waiting.limit());
     let key: Key = Key::parse(&run.name)?;
     let holder = holder(run)?;
@@ -96,7 +96,7 @@ pub(crate) fn run_term(args: &Args, run: &Run) -> Result<RunOutcome, Failure> {
     };
     let mark = LeaseMark::of(&store::choose(args)?.identity(), &marked);
     // Both before the first thread: a fork copies only one thread, and threads inherit the signal mask.
-    let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
+    let launch = Launch::start(timing, lateness_meter, mark, caller, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
         Failure::misconfigured(format!(
             "processes cannot be signalled through descriptors here ({error}), so tenure could not kill the command \
