@@ -43,9 +43,9 @@ impl SlotRules for ResizeEvicts {
 }
 
 #[derive(Debug)]
-pub(super) struct PollsTooOften;
+pub(super) struct SlotPollsTooOften;
 
-impl SlotRules for PollsTooOften {
+impl SlotRules for SlotPollsTooOften {
     fn poll_after(&self, records: Ttl, _: u32) -> Duration {
         records.as_duration() / 40
     }

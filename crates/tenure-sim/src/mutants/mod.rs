@@ -299,7 +299,7 @@ pub static MUTANTS: &[Mutant] = &[
     slots("resize-evicts", "a shrink evicts the holders of the highest slots",
         Invariant::S4, &groups::ResizeEvicts),
     slots("slot-polls-too-often", "a waiting contender reads a full group forty times per ttl",
-        Invariant::L5, &groups::PollsTooOften),
+        Invariant::L5, &groups::SlotPollsTooOften),
     slots("slot-unseen", "a waiting contender reads only the first slot",
         Invariant::L3, &groups::OnlyTheFirst),
     // ── the world ──
