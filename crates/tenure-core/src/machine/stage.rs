@@ -58,9 +58,10 @@ impl Stage {
             (Input::Changed, Self::Seeking(seeking)) => seeking.hinted(ctx),
             (Input::Doubted, Self::Holding(holding)) => holding.doubted(ctx),
             (Input::Witness { nonce, sighting }, stage) => {
+                let asked = *ctx.looking_at_witness;
                 let freed = ctx.outlived_seen(nonce, sighting);
                 let Self::Seeking(seeking) = stage else { return STAY };
-                seeking.witnessed(ctx, nonce, sighting, freed)
+                seeking.witnessed(ctx, (nonce, sighting), asked, freed)
             }
             (Input::Renew, Self::Holding(holding)) => holding.renew_asked(ctx),
             (Input::Release, Self::Seeking(seeking)) => seeking.deny(ctx, Denied::Cancelled),

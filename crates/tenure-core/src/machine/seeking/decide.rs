@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tenure_store::{Expect, Version};
 
+use super::pace::is_remote;
 use super::{Seeking, resumed_term};
 use crate::Instant;
 use crate::machine::context::Context;
@@ -156,7 +157,7 @@ impl Seeking {
             return if looks { STAY } else { self.deny(ctx, Denied::Held(Arc::clone(record))) };
         }
         let out = runs_out_at(ctx, seen, record);
-        let late = self.pace.spread(ctx);
+        let late = self.pace.spread_after_run_out(ctx);
         self.look_later(ctx, found, Some(out + late))
     }
 
@@ -199,7 +200,7 @@ impl Seeking {
                 RunOut::Not => false,
                 // One of many is probably too late, and a read costs less than a write.
                 _ if self.pace.is_in_crowd() => false,
-                RunOut::Dead => true,
+                RunOut::Dead => !is_remote(ctx),
                 RunOut::Ttl => !ctx.heeds_tree_of(record),
             },
             State::Closed(_) => false,

@@ -199,12 +199,13 @@ impl Seeking {
         STAY
     }
 
-    /// A witness was inspected. `freed` if it shows the end of the work that the contender waited for.
+    /// A witness was inspected: because this contender `asked`, or because the witness has changed. `freed` if it shows the
+    /// end of the work that the contender waited for.
     pub(super) fn witnessed(
         &mut self,
         ctx: &mut Context<'_>,
-        nonce: Nonce,
-        sighting: Sighting,
+        (nonce, sighting): (Nonce, Sighting),
+        asked: bool,
         freed: bool,
     ) -> Next {
         if ctx.rules.is_dead(sighting) {
@@ -214,9 +215,8 @@ impl Seeking {
         if !ctx.is_idle() || !self.looked || !matters {
             return STAY;
         }
-        // The witness shows its end to all contenders of this machine at once.
-        let late = self.pace.spread(ctx);
-        if late.is_zero() || self.next.is_none() {
+        let late = self.pace.spread_after_death(ctx);
+        if asked || late.is_zero() || self.next.is_none() {
             return self.seek(ctx);
         }
         self.next = earliest(self.next, Some(ctx.ambient.now + late));

@@ -37,17 +37,28 @@ impl Pace {
         self.crowd = self.crowd.saturating_sub(1);
     }
 
-    /// Delay of the read after a record has run out, or its holder has died. All waiting contenders learn of that at the same
-    /// moment, and only one of them can be granted. One of many reads at a random moment after it; on a network, where a
-    /// call takes longer, within the longest duration of a call.
-    pub(super) fn spread(&self, ctx: &Context<'_>) -> Duration {
+    /// Delay of the read after a record has run out. One of many contenders reads at a random moment after it; on a network,
+    /// where a call takes longer, within the longest duration of a call.
+    pub(super) fn spread_after_run_out(&self, ctx: &Context<'_>) -> Duration {
+        self.spread(ctx, Duration::ZERO)
+    }
+
+    /// Delay of the read after the witness has shown the death of the holder. All waiting contenders of the machine learn of
+    /// it at the same moment, and only one of them can be granted. On a network, where refused writes cost money, they
+    /// spread even if this one does not know yet that there are others.
+    pub(super) fn spread_after_death(&self, ctx: &Context<'_>) -> Duration {
+        let least = if is_remote(ctx) { ctx.params.timing.timeout() / 8 } else { Duration::ZERO };
+        self.spread(ctx, least)
+    }
+
+    fn spread(&self, ctx: &Context<'_>, least: Duration) -> Duration {
         if ctx.params.patience == Patience::Once {
             return Duration::ZERO;
         }
         let timeout = ctx.params.timing.timeout();
-        let is_remote = !ctx.params.hint_pause.is_zero();
-        let step = if is_remote { timeout / (2u32.pow(CROWD_MAX) - 1) } else { CROWD_PAUSE };
-        part_by_chance((step * (2u32.pow(self.crowd) - 1)).min(timeout), ctx.ambient.jitter)
+        let step = if is_remote(ctx) { timeout / (2u32.pow(CROWD_MAX) - 1) } else { CROWD_PAUSE };
+        let interval = (step * (2u32.pow(self.crowd) - 1)).clamp(least, timeout);
+        part_by_chance(interval, ctx.ambient.jitter)
     }
 
     /// True if other contenders were faster recently.
@@ -83,6 +94,11 @@ impl Pace {
         let after_look = looked + growing.min(longest).max(ctx.params.hint_pause);
         Some(after_look.max(ctx.ambient.now + part_by_chance(crowd, ctx.ambient.jitter)))
     }
+}
+
+/// True if a call takes long enough that other contenders may be faster during it.
+pub(super) fn is_remote(ctx: &Context<'_>) -> bool {
+    !ctx.params.hint_pause.is_zero()
 }
 
 /// Doubled each time that another contender was faster.
