@@ -43,7 +43,7 @@ impl Recipe for SeaweedFs {
         }
         // No other listeners, no telemetry, little disk space, and no automatic creation of buckets.
         command.args(["-s3.port.iceberg=0", "-s3.port.lance=0", "-metricsPort=0", "-master.telemetry=false"]);
-        command.args(["-master.volumeSizeLimitMB=64", "-volume.max=16", "-s3.autoCreateBucket=false"]);
+        command.args(["-master.volumeSizeLimitMB=64", "-volume.max=64", "-s3.autoCreateBucket=false"]);
         // It is alone, so it need not wait long for other candidates in an election, nor for remaining readers.
         command.args([
             "-master.electionTimeout=1s",
