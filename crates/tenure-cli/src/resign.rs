@@ -55,7 +55,7 @@ pub(crate) fn resign(args: &Args, resign: &args::Resign) -> Result<ExitCode, Fai
         }
     })?;
     let (answer, sentence) = match ended.flatten() {
-        None => (ResignAnswer::nobody(&chosen, &key), leader::LeaderView::none(&key).sentence()),
+        None => (ResignAnswer::without_leader(&chosen, &key), leader::LeaderView::none(&key).sentence()),
         Some((record, end)) => {
             let holder = name_of(&record);
             let sentence = format!(
@@ -66,7 +66,10 @@ pub(crate) fn resign(args: &Args, resign: &args::Resign) -> Result<ExitCode, Fai
                 record.token
             );
             let (holder, token) = (Some(holder), Some(record.token.get()));
-            (ResignAnswer { holder, token, end: Some(end), ..ResignAnswer::nobody(&chosen, &key) }, sentence)
+            (
+                ResignAnswer { holder, token, end: Some(end), ..ResignAnswer::without_leader(&chosen, &key) },
+                sentence,
+            )
         }
     };
     if resign.json {
@@ -78,7 +81,7 @@ pub(crate) fn resign(args: &Args, resign: &args::Resign) -> Result<ExitCode, Fai
 }
 
 impl ResignAnswer {
-    fn nobody(store: &ChosenStore, key: &Key) -> Self {
+    fn without_leader(store: &ChosenStore, key: &Key) -> Self {
         Self { store: store.url(), name: key.to_string(), holder: None, token: None, end: None }
     }
 }

@@ -189,16 +189,16 @@ fn a_leader_resigns_on_request_and_the_lease_is_free_afterwards() {
 
 #[test]
 fn nothing_to_resign_from_exits_1_and_creates_nothing() {
-    let world = World::new("resign-nobody");
+    let world = World::new("resign-no-leader");
     let ran = resign(&world, &["job", "--reason", "x"]);
     assert_eq!((ran.code, ran.text(), ran.err.as_str()), (1, "job: no leader\n", ""));
     assert!(!world.leases().exists());
     assert_eq!(world.ran(world.run(&["job", "--", "true"])).code, 0);
     let before = world.record("job");
     let ran = resign(&world, &["job", "--reason", "x", "--json"]);
-    let nobody =
+    let no_leader =
         json!({ "store": world.store_url(), "name": "job", "holder": null, "token": null, "end": null });
-    assert_eq!((ran.code, json_of(&ran)), (1, nobody));
+    assert_eq!((ran.code, json_of(&ran)), (1, no_leader));
     assert_eq!(world.record("job"), before);
 }
 

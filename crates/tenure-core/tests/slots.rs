@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::machine::Patience;
+use tenure_core::machine::{Patience, Standard};
 use tenure_core::record::{Nonce, Record, State};
 use tenure_core::slots::{
     GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotInput, SlotMachine, SlotMemory, SlotParams, SlotRules,
-    SlotSight, StandardSlots,
+    SlotSight,
 };
 use tenure_core::{Instant, Timing, Token, WallTime};
 
@@ -194,12 +194,12 @@ fn contenders_start_at_a_random_slot() {
     let mut starts = BTreeMap::<u16, u32>::new();
     for seed in 0..6_400 {
         let random = Dice(seed).roll() as u32;
-        *starts.entry(StandardSlots.first_slot(64, random)).or_default() += 1;
+        *starts.entry(Standard.first_slot(64, random)).or_default() += 1;
     }
     assert_eq!(starts.len(), 64);
     assert!(starts.values().all(|count| (50..200).contains(count)), "{starts:?}");
-    assert_eq!(StandardSlots.first_slot(1, u32::MAX), 0);
-    assert_eq!(StandardSlots.first_slot(1_024, u32::MAX), 1_023);
+    assert_eq!(Standard.first_slot(1, u32::MAX), 0);
+    assert_eq!(Standard.first_slot(1_024, u32::MAX), 1_023);
 }
 
 #[test]
@@ -348,16 +348,12 @@ fn a_slot_with_a_long_ttl_is_not_left_out_for_those_with_a_short_one() {
     };
     let pause = Duration::from_secs(3);
     let slots = [slot(100, 112), slot(103, 115), slot(97, 3_697), slot(106, 118)];
-    assert_eq!(
-        StandardSlots.next_slot(at(108), &slots, pause),
-        Some(2),
-        "the oldest, if nothing has run out"
-    );
-    assert_eq!(StandardSlots.next_slot(at(108), &[slot(107, 100), slot(105, 110)], pause), Some(0));
-    assert_eq!(StandardSlots.next_slot(at(120), &slots, pause), Some(2), "not read for a round");
+    assert_eq!(Standard.next_slot(at(108), &slots, pause), Some(2), "the oldest, if nothing has run out");
+    assert_eq!(Standard.next_slot(at(108), &[slot(107, 100), slot(105, 110)], pause), Some(0));
+    assert_eq!(Standard.next_slot(at(120), &slots, pause), Some(2), "not read for a round");
     let unusable = SlotMemory { sight: Some(SlotSight::Unusable), ..SlotMemory::default() };
-    assert_eq!(StandardSlots.next_slot(at(120), &[unusable.clone(), slot(110, 130)], pause), Some(1));
-    assert_eq!(StandardSlots.next_slot(at(120), &[unusable], pause), None);
+    assert_eq!(Standard.next_slot(at(120), &[unusable.clone(), slot(110, 130)], pause), Some(1));
+    assert_eq!(Standard.next_slot(at(120), &[unusable], pause), None);
 }
 
 // ── many contenders, in every order ───────────────────────────────────────────────────────────────────────────────
@@ -536,8 +532,7 @@ impl World {
 fn no_order_of_calls_and_answers_makes_a_contender_believe_in_a_slot_outside_the_group() {
     let mut beliefs = 0;
     for seed in 0..3_000 {
-        beliefs +=
-            World::new(seed, &StandardSlots).run().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        beliefs += World::new(seed, &Standard).run().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     assert!(beliefs > 10_000, "{beliefs} beliefs");
 }

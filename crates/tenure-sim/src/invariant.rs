@@ -23,7 +23,7 @@ pub enum Invariant {
     S9,
     /// Same seed, same trace.
     S10,
-    /// A grant that nobody uses is vacated: a set that is not granted leaves nothing held.
+    /// An unused grant is vacated: a set that is not granted leaves nothing held.
     S11,
     /// A change replaces exactly the entry that it expects, and answers show what was there during the operation.
     K1,

@@ -1,8 +1,8 @@
-use tenure_core::election::{ElectionRules, StandardElection};
+use tenure_core::election::ElectionRules;
 use tenure_core::keys::KeyRules;
 use tenure_core::machine::{Rules, Standard};
 use tenure_core::set::SetRules;
-use tenure_core::slots::{SlotRules, StandardSlots};
+use tenure_core::slots::SlotRules;
 
 use crate::primitives::PrimitivesWorld;
 use crate::world::World;
@@ -69,10 +69,10 @@ impl Seed {
             focus: Focus::None,
             readable: false,
             rules: &Standard,
-            election: &StandardElection,
+            election: &Standard,
             sets: &Standard,
             keys: &Standard,
-            slots: &StandardSlots,
+            slots: &Standard,
             bug: Bug::None,
             wanted: None,
         }

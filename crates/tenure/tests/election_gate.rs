@@ -47,9 +47,9 @@ async fn requests_pass_on_the_leader_and_a_follower_names_it() {
     let gates = [&one, &other].map(|election| LeaderGateLayer::new(election).unwrap().layer(counter(&calls)));
     world.pass(MOMENT).await;
     let refused = gates[0].clone().oneshot(1).await.unwrap_err();
-    let nobody = refused.downcast_ref::<NotLeader>().unwrap();
-    assert_eq!((nobody.leader.as_ref(), calls.load(Ordering::SeqCst)), (None, 0));
-    assert_eq!(nobody.to_string(), "not the leader of k, and no leader is known: try again later");
+    let not_leader = refused.downcast_ref::<NotLeader>().unwrap();
+    assert_eq!((not_leader.leader.as_ref(), calls.load(Ordering::SeqCst)), (None, 0));
+    assert_eq!(not_leader.to_string(), "not the leader of k, and no leader is known: try again later");
 
     let term = lead(&one).await;
     world.pass(MOMENT).await;

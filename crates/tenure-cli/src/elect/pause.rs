@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use tenure::record::Ttl;
-use tenure_core::election::{ElectionRules, StandardElection, TermEnd};
+use tenure_core::election::{ElectionRules, TermEnd};
+use tenure_core::machine::Standard;
 
 /// Pause before the next campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ impl Pauses {
     /// After a term. Others try first if this process ended it, or was asked to. A term that is shorter than its ttl counts
     /// as a failure, unless it was revoked: a command that ends at once must not use up the store.
     pub(super) fn after_term(ttl: Duration, end: TermEnd, lasted: Duration, failures: u32) -> Self {
-        let yields = StandardElection.lets_others_first(end);
+        let yields = Standard.lets_others_first(end);
         let short = lasted < ttl && end != TermEnd::Revoked;
         let failures = if short { failures.saturating_add(1) } else { 0 };
         let doublings = match (failures, yields) {
@@ -38,7 +39,7 @@ fn doubled(ttl: Duration, doublings: u32) -> Duration {
     // Without a random number, candidates are a little less spread.
     let _ = rustix::rand::getrandom(&mut jitter, rustix::rand::GetRandomFlags::empty());
     let ttl = u64::try_from(ttl.as_millis()).ok().and_then(Ttl::from_millis).unwrap_or_default();
-    let first = StandardElection.others_try_for(ttl, u32::from_ne_bytes(jitter));
+    let first = Standard.others_try_for(ttl, u32::from_ne_bytes(jitter));
     first.saturating_mul(2u32.saturating_pow(doublings.min(16))).min(first.max(LONGEST))
 }
 

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use super::{CampaignEffect, CampaignInput, ElectionRules, HealthState, Sign, StandardElection, TermEnd};
+use super::{CampaignEffect, CampaignInput, ElectionRules, HealthState, Sign, TermEnd};
+use crate::machine::Standard;
 use crate::{ErrorKind, Instant, Timing, Token};
 
 /// A node that wants to lead, again and again: its act after each grant, each end of a term and each error.
@@ -35,7 +36,7 @@ enum CampaignStage {
 impl Campaigner {
     /// A campaigner with this name and these durations. It does nothing before [`CampaignInput::Start`].
     pub fn new(own: Arc<str>, timing: Timing) -> Self {
-        Self::with_rules(own, timing, &StandardElection)
+        Self::with_rules(own, timing, &Standard)
     }
 
     /// A campaigner under other rules, for the simulation.

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use super::{ElectionRules, StandardElection};
+use super::ElectionRules;
 use crate::Instant;
+use crate::machine::Standard;
 
 /// The health of a node over time, by the answers of its health check.
 ///
@@ -32,7 +33,7 @@ pub enum HealthState {
 impl HealthWatch {
     /// The watch of a node that has not been checked yet. `limit` is the longest time at risk.
     pub fn new(limit: Duration, now: Instant) -> Self {
-        Self::with_rules(limit, now, &StandardElection)
+        Self::with_rules(limit, now, &Standard)
     }
 
     /// A watch under other rules, for the simulation.

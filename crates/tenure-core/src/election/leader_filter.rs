@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use super::{ElectionRules, StandardElection};
+use super::ElectionRules;
 use crate::Token;
-use crate::machine::Standing;
+use crate::machine::{Standard, Standing};
 use crate::record::Record;
 
 /// Turns the observations of one key into reports about its leader: the present one first, then every change that was
@@ -28,7 +28,7 @@ pub enum LeaderReport {
 impl LeaderFilter {
     /// A filter without a report.
     pub fn new() -> Self {
-        Self::with_rules(&StandardElection)
+        Self::with_rules(&Standard)
     }
 
     /// A filter under other rules, for the simulation.

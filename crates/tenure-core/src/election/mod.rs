@@ -31,5 +31,5 @@ pub use campaign_input::CampaignInput;
 pub use campaigner::Campaigner;
 pub use health_watch::{HealthState, HealthWatch};
 pub use leader_filter::{LeaderFilter, LeaderReport};
-pub use rules::{ElectionRules, Sign, StandardElection};
+pub use rules::{ElectionRules, Sign};
 pub use term_end::TermEnd;

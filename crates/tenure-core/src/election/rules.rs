@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{HealthState, TermEnd};
-use crate::machine::Standing;
 use crate::machine::rules::{earlier_by_chance, part_by_chance, poll_period};
+use crate::machine::{Standard, Standing};
 use crate::record::Ttl;
 use crate::{ErrorKind, Instant, Timing, Token};
 
@@ -91,11 +91,7 @@ pub trait ElectionRules: fmt::Debug + Send + Sync {
     }
 }
 
-/// The correct rules.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StandardElection;
-
-impl ElectionRules for StandardElection {}
+impl ElectionRules for Standard {}
 
 /// A sign that this node may be the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use super::{
     GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotHolder, SlotInput, SlotMemory, SlotParams, SlotRules,
-    SlotSight, StandardSlots,
+    SlotSight,
 };
 use crate::Instant;
-use crate::machine::Patience;
 use crate::machine::rules::part_by_chance;
+use crate::machine::{Patience, Standard};
 use crate::record::Ttl;
 
 /// One contender for any slot of a group, from the request to the release.
@@ -71,7 +71,7 @@ struct Turn<'a> {
 impl SlotMachine {
     /// A contender with these parameters. It does nothing before [`SlotInput::Start`].
     pub fn new(params: SlotParams) -> Self {
-        Self::with_rules(params, &StandardSlots)
+        Self::with_rules(params, &Standard)
     }
 
     /// A contender under other rules, for the simulation.

@@ -29,4 +29,4 @@ pub use input::{SizeAnswer, SlotInput, SlotSight};
 pub use machine::SlotMachine;
 pub use memory::SlotMemory;
 pub use params::SlotParams;
-pub use rules::{SlotRules, StandardSlots};
+pub use rules::SlotRules;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{GroupSize, SlotMemory};
 use crate::Instant;
+use crate::machine::Standard;
 use crate::machine::rules::part_by_chance;
 use crate::record::Ttl;
 
@@ -77,11 +78,7 @@ pub trait SlotRules: fmt::Debug + Send + Sync {
     }
 }
 
-/// The correct rules.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StandardSlots;
-
-impl SlotRules for StandardSlots {}
+impl SlotRules for Standard {}
 
 /// Maximum number of reads of a waiting contender per ttl.
 const READS_PER_TTL: u32 = 4;

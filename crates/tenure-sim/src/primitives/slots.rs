@@ -231,7 +231,7 @@ impl PrimitivesWorld<'_> {
 
     fn slot_ends(&mut self, actor: usize) {
         if let Some(attempt) = self.slot_user(actor).attempt.take() {
-            // Reads whose answers nobody needs.
+            // Reads whose answers are no longer needed.
             for (port, _) in attempt.reads {
                 self.callers[port.caller as usize] = None;
             }
