@@ -333,7 +333,8 @@ async fn a_release_dropped_after_its_first_poll_goes_on_and_may_come_from_inside
     set.check().expect("a release that was never polled has not begun");
     {
         let mut release = pin!(set.release());
-        assert!(release.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        // The keeper may have vacated both leases before this poll returns.
+        let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(set.check().is_err(), "the belief ends at the first poll");
     }
     world.settle().await;
