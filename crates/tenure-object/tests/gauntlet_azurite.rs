@@ -1,33 +1,24 @@
 //! Leases in a container of Azurite under network faults: a tenth of those that MinIO gets.
 
-#[path = "gauntlet/arena.rs"]
-mod arena;
-#[path = "gauntlet/book.rs"]
-mod book;
 mod bucket;
-#[path = "gauntlet/healthy.rs"]
-mod healthy;
-#[path = "gauntlet/machine.rs"]
-mod machine;
-#[path = "gauntlet/outcome.rs"]
-mod outcome;
-#[path = "gauntlet/part.rs"]
-mod part;
-#[path = "gauntlet/tally.rs"]
-mod tally;
+#[path = "../../tenure-testkit/gauntlet/mod.rs"]
+mod gauntlet;
+#[path = "bucket/ground.rs"]
+mod ground;
 
-use bucket::OnAzure;
-use healthy::{LEASES, healthy_on};
-use part::a_tenth_on;
+use bucket::Container;
+use gauntlet::{LEASES, a_tenth_on, healthy_on};
 use tenure_testkit::Kind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_azurite() {
-    a_tenth_on::<OnAzure>(Kind::Azurite).await;
+    let Some(bucket) = Container::alone_on(Kind::Azurite, "gauntlet") else { return };
+    a_tenth_on(&bucket).await;
 }
 
 /// Azurite needs a processor for every request, so there are fewer leases than on MinIO.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
-    healthy_on::<OnAzure>(Kind::Azurite, LEASES / 4).await;
+    let Some(bucket) = Container::alone_on(Kind::Azurite, "healthy") else { return };
+    healthy_on(&bucket, LEASES / 4).await;
 }

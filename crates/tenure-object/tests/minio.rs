@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bucket::Bucket;
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
+use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, ErrorKind};
 use tenure_conformance::{Harness, Suite};
 use tenure_object::Environment;
@@ -116,6 +117,36 @@ async fn a_record_that_is_deleted_within_the_second_of_its_grant_repeats_no_toke
 async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tokens() {
     let Some(bucket) = Bucket::on(Server::Minio, "hands") else { return };
     bucket.hands_a_lease_over().await;
+}
+
+/// In turn, a contender reads eight slots in two ttl.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_freed_slot_of_a_full_group_is_found_by_the_next_listing_at_four_calls_per_ttl() {
+    let Some(bucket) = Bucket::on(Server::Minio, "freed-slot") else { return };
+    let ttl = Duration::from_secs(3);
+    let holders = Coordinator::connect(bucket.store()).await.unwrap();
+    let slot = |of: &Coordinator| of.slots("gpu", 8).unwrap().ttl(ttl).without_witness();
+    let held = join_all((0..8).map(|_| slot(&holders).acquire())).await;
+    let held: Vec<_> = held.into_iter().map(Result::unwrap).collect();
+
+    let store = bucket.store();
+    let contender = Coordinator::connect(store.clone()).await.unwrap();
+    let waits = slot(&contender).acquire();
+    let releases = async {
+        BootClock.sleep_until(BootClock.now() + ttl / 2).await;
+        let before = store.requests();
+        BootClock.sleep_until(BootClock.now() + ttl).await;
+        let now = store.requests();
+        let released = BootClock.now();
+        held[5].release().await.unwrap();
+        (released, now.gets - before.gets, now.lists - before.lists)
+    };
+    let (granted, (released, reads, listings)) = join(waits, releases).await;
+    let took = BootClock.now().since(released);
+    assert_eq!(granted.unwrap().index(), held[5].index());
+    assert!((2..=3).contains(&listings) && reads <= 3, "{reads} reads and {listings} listings in a ttl");
+    let busy_machine = Duration::from_millis(1_500);
+    assert!(took <= ttl * 2 / 5 + busy_machine, "found after {took:?}");
 }
 
 /// All clients connect to a bucket that no client has checked before, and race to create the key of the check.

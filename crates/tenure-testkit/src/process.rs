@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::Home;
-use crate::process_table::state_of;
+use crate::process_table::{children_of, is_alive, is_running, state_of};
 use crate::wait::wait_for;
 
 /// A server under a guard: a small shell that reads from a pipe and kills the server when the pipe closes. The kernel
@@ -19,6 +19,8 @@ pub(crate) struct Process {
     guard: Child,
     /// The guard reaps the server only at the end, so the pid is not reused, even after the server has exited.
     server: Pid,
+    /// True if its directory stays when it is dropped.
+    keeps_data: bool,
 }
 
 impl Process {
@@ -38,7 +40,7 @@ impl Process {
         BufReader::new(guard.stdout.take().expect("it is piped")).read_line(&mut line)?;
         let number = line.trim().parse().ok().and_then(Pid::from_raw);
         let server = number.ok_or_else(|| io::Error::other("the guard of the server did not start it"))?;
-        Ok(Self { guard, server })
+        Ok(Self { guard, server, keeps_data: false })
     }
 
     /// Process id of the server.
@@ -51,24 +53,60 @@ impl Process {
         state_of(self.number()).is_none_or(|state| state == 'Z')
     }
 
-    /// Sends SIGTERM, waits some time, then kills the server. Its data stays.
-    pub(crate) fn stop(self) {
-        let _ = kill_process(self.server, Signal::TERM);
+    /// Sends a signal that makes the server stop, waits some time, then kills it. Its data stays.
+    pub(crate) fn stop(self, signal: Signal) {
+        self.resume();
+        let _ = kill_process(self.server, signal);
         let _ = wait_for(PATIENCE, Duration::from_millis(10), || self.has_ended().then_some(()));
         self.kill();
     }
 
-    /// Kills the server at once, as a power cut would. Its data stays.
+    /// Stops the server and its children with SIGSTOP. They keep their connections, and the kernel accepts more.
+    pub(crate) fn pause(&self) {
+        self.pause_alone();
+        self.signal_children(Signal::STOP);
+    }
+
+    /// Lets the server and its children continue.
+    pub(crate) fn resume(&self) {
+        self.signal_children(Signal::CONT);
+        let _ = kill_process(self.server, Signal::CONT);
+    }
+
+    /// Kills the server and its children at once, as a power cut would. Its data stays.
     pub(crate) fn kill(mut self) {
-        let _ = self.guard.stdin.as_mut().expect("it is piped").write_all(b"keep\n");
-        // Dropping waits until both have exited.
+        self.keeps_data = true;
+        // Dropping kills it, and waits until it and its children have exited.
+    }
+
+    /// Stops the server without its children. A stopped server starts no more of them.
+    fn pause_alone(&self) {
+        let _ = kill_process(self.server, Signal::STOP);
+        let stopped = || (!is_running(self.number())).then_some(());
+        let _ = wait_for(PATIENCE, Duration::from_millis(1), stopped);
+    }
+
+    fn signal_children(&self, signal: Signal) {
+        for child in children_of(self.number()).into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(child, signal);
+        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.guard.stdin.take());
+        // While the server exists: its children have another parent afterwards.
+        self.pause_alone();
+        let children = children_of(self.number());
+        let mut guard = self.guard.stdin.take().expect("it is piped");
+        if self.keeps_data {
+            let _ = guard.write_all(b"keep\n");
+        }
+        drop(guard);
         let _ = self.guard.wait();
+        // Not even a dying child may still use a directory that is deleted next, or memory that the next run checks.
+        let gone = || children.iter().all(|&child| !is_alive(child)).then_some(());
+        let _ = wait_for(PATIENCE, Duration::from_millis(2), gone);
     }
 }
 
@@ -81,10 +119,14 @@ log=$1 home=$2
 shift 2
 "$@" </dev/null >>"$log" 2>&1 &
 server=$!
+# The kernel sends SIGHUP to this process group if the test exits while the server is stopped.
+trap '' HUP
 echo "$server"
 exec >/dev/null
 read -r word
-kill -KILL "$server"
+# A stopped server starts no more children.
+kill -STOP "$server"
+kill -KILL $(cat "/proc/$server/task/$server/children") "$server"
 wait "$server"
-[ "$word" = keep ] || rm -rf "$home"
+[ "$word" = keep ] || { umount -l "$home/data" 2>/dev/null; rm -rf "$home"; }
 "#;

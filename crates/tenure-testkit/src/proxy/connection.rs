@@ -196,7 +196,7 @@ impl Upstream {
         };
         wire.send(&request.bytes).await?;
         let answer = wire.answer(&request.method).await?;
-        under_way.served(&answer);
+        under_way.served(answer.status);
         self.wire = (!answer.last).then_some(wire);
         Ok(answer)
     }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::Fault;
 
 /// One request as the proxy saw it, and its outcome.
+///
+/// The request of a database is a command. The method is its name, the target its text, and the status 200, or 400 for an
+/// error.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Exchange {

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::ErrorAnswer;
 
 /// A fault of one request and its answer. A waiting client never waits longer than the fault states.
+///
+/// A database connection delivers in order: while a command or a reply is late, those behind it are late, too, and a cut
+/// affects all of them. It has no second deliveries, and no answers of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -42,4 +45,25 @@ pub enum Fault {
     /// Removes the condition, `If-Match`, `If-None-Match` or `x-goog-if-generation-match`, and signs the request again
     /// without it. A request without a condition is forwarded, and the fault is skipped.
     ForgetCondition,
+}
+
+impl Fault {
+    /// True if it can happen to a command of a database: it needs neither a second delivery, which no database
+    /// connection makes, nor an answer of HTTP.
+    pub(crate) fn fits_databases(self) -> bool {
+        !matches!(
+            self,
+            Self::TwiceFirstAnswer
+                | Self::TwiceSecondAnswer
+                | Self::AgainLater(_)
+                | Self::AnswerInstead(_)
+                | Self::AnswerAfter(_)
+                | Self::ForgetCondition
+        )
+    }
+
+    /// True if the server gets the request late, whether its client still waits or not.
+    pub(crate) fn is_late_delivery(self) -> bool {
+        matches!(self, Self::CutThenDeliver(_) | Self::HangThenDeliver(_) | Self::DelayRequest(_))
+    }
 }

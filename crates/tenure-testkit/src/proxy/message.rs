@@ -5,6 +5,7 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::request::ProxiedRequest;
 use crate::server::{ACCESS_KEY, ACCOUNT, ACCOUNT_KEY, REGION, SECRET_KEY};
 use crate::shared_key::SharedKey;
 use crate::sign::Signer;
@@ -54,6 +55,24 @@ enum Framing {
     Length(usize),
     Chunked,
     UntilClose,
+}
+
+impl ProxiedRequest for HttpRequest {
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn is_write(&self) -> bool {
+        self.method == "PUT"
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        Self::header(self, name)
+    }
 }
 
 impl HttpRequest {

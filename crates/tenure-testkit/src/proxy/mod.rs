@@ -2,10 +2,15 @@
 
 mod connection;
 mod counts;
+mod database_connection;
+mod dialogue;
 mod error_answer;
 mod exchange;
 mod fault;
 mod message;
+mod postgres_dialogue;
+mod redis_dialogue;
+mod request;
 mod rule;
 mod shared;
 
@@ -16,10 +21,14 @@ use std::time::Duration;
 
 use connection::Connection;
 pub use counts::Counts;
+use database_connection::DatabaseConnection;
+use dialogue::Dialogue;
 pub use error_answer::ErrorAnswer;
 pub use exchange::Exchange;
 pub use fault::Fault;
 pub(crate) use message::{HttpAnswer, HttpRequest, HttpStream};
+use postgres_dialogue::PostgresDialogue;
+use redis_dialogue::RedisDialogue;
 pub use rule::Rule;
 use shared::ProxyShared;
 use tokio::net::{TcpListener, TcpStream};
@@ -50,6 +59,7 @@ use crate::port::Port;
 pub struct FaultyProxy {
     port: Arc<Port>,
     shared: Arc<ProxyShared>,
+    protocol: ProxyProtocol,
     orders: Option<mpsc::UnboundedSender<(ProxyOrder, blocking::SyncSender<()>)>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -61,6 +71,13 @@ pub struct InstalledRule {
     number: usize,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProxyProtocol {
+    Http,
+    Postgres,
+    Redis,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum ProxyOrder {
     Refuse,
@@ -69,15 +86,30 @@ enum ProxyOrder {
 }
 
 impl FaultyProxy {
-    /// Starts a proxy in front of this server.
+    /// Starts a proxy in front of this server, which speaks HTTP.
     pub fn start(server: SocketAddr) -> Self {
+        Self::start_for(server, ProxyProtocol::Http)
+    }
+
+    /// Starts a proxy in front of a PostgreSQL server. It forwards encrypted connections unseen.
+    pub fn start_postgres(server: SocketAddr) -> Self {
+        Self::start_for(server, ProxyProtocol::Postgres)
+    }
+
+    /// Starts a proxy in front of a server with the protocol of Redis. It forwards encrypted connections unseen, and those
+    /// with a subscription in version 2 of the protocol, too.
+    pub fn start_redis(server: SocketAddr) -> Self {
+        Self::start_for(server, ProxyProtocol::Redis)
+    }
+
+    fn start_for(server: SocketAddr, protocol: ProxyProtocol) -> Self {
         let (port, shared) = (Arc::new(Port::reserve()), ProxyShared::new());
         let (orders, receiver) = mpsc::unbounded_channel();
         let (ours, theirs) = (Arc::clone(&port), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("faulty proxy".to_owned());
-        let thread = thread.spawn(move || crate::block_on(run(ours, server, theirs, receiver)));
+        let thread = thread.spawn(move || crate::block_on(run(ours, (server, protocol), theirs, receiver)));
         let thread = thread.expect("a thread can be started");
-        let proxy = Self { port, shared, orders: Some(orders), thread: Some(thread) };
+        let proxy = Self { port, shared, protocol, orders: Some(orders), thread: Some(thread) };
         proxy.order(ProxyOrder::Accept);
         proxy
     }
@@ -93,8 +125,17 @@ impl FaultyProxy {
     }
 
     /// Installs a rule, from the next request on. If several rules match a request, the one installed first applies.
+    ///
+    /// Panics if the fault cannot happen in the protocol of the server.
+    #[track_caller]
     pub fn install(&self, rule: Rule) -> InstalledRule {
+        assert!(self.can_inject(rule.fault), "{:?} cannot happen on a connection to a database", rule.fault);
         InstalledRule { number: self.shared.install(rule), shared: Arc::clone(&self.shared) }
+    }
+
+    /// True if this fault can happen in the protocol of the server.
+    pub fn can_inject(&self, fault: Fault) -> bool {
+        self.protocol == ProxyProtocol::Http || fault.fits_databases()
     }
 
     /// Counts of each rule's fault, in the order of installation, including removed rules.
@@ -165,7 +206,7 @@ impl InstalledRule {
 
 async fn run(
     port: Arc<Port>,
-    server: SocketAddr,
+    (server, protocol): (SocketAddr, ProxyProtocol),
     shared: Arc<ProxyShared>,
     mut orders: mpsc::UnboundedReceiver<(ProxyOrder, blocking::SyncSender<()>)>,
 ) {
@@ -191,7 +232,16 @@ async fn run(
             }
             client = accept(listener.as_ref()) => {
                 number += 1;
-                connections.spawn(Connection::new(client, server, Arc::clone(&shared), number).serve());
+                let shared = Arc::clone(&shared);
+                let dialogue: Box<dyn Dialogue> = match protocol {
+                    ProxyProtocol::Http => {
+                        connections.spawn(Connection::new(client, server, shared, number).serve());
+                        continue;
+                    }
+                    ProxyProtocol::Postgres => Box::new(PostgresDialogue::default()),
+                    ProxyProtocol::Redis => Box::new(RedisDialogue::default()),
+                };
+                connections.spawn(DatabaseConnection::serve(client, server, dialogue, shared, number));
             }
             Some(_) = connections.join_next() => {}
         }

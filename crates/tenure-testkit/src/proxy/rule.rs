@@ -3,13 +3,14 @@
 use percent_encoding::percent_decode_str;
 
 use super::Fault;
-use super::message::HttpRequest;
+use super::request::ProxiedRequest;
 
 /// A fault, and the requests that it happens to: all of them, unless restricted.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub(crate) fault: Fault,
     pub(crate) orderly: bool,
+    writes: Option<bool>,
     method: Option<String>,
     path: Option<String>,
     header: Option<String>,
@@ -26,6 +27,7 @@ impl Rule {
         Self {
             fault,
             orderly: false,
+            writes: None,
             method: None,
             path: None,
             header: None,
@@ -35,6 +37,20 @@ impl Rule {
             seen: 0,
             fired: 0,
         }
+    }
+
+    /// Only writes of records: a PUT, or a command of a database that contains a record.
+    #[must_use]
+    pub fn writes(mut self) -> Self {
+        self.writes = Some(true);
+        self
+    }
+
+    /// Only requests that write no record.
+    #[must_use]
+    pub fn reads(mut self) -> Self {
+        self.writes = Some(false);
+        self
     }
 
     /// Only requests with this method.
@@ -50,6 +66,13 @@ impl Rule {
     pub fn path(mut self, part: &str) -> Self {
         self.path = Some(part.to_owned());
         self
+    }
+
+    /// Only commands of a database whose text contains this: the SQL or a parameter, or an argument of a command of
+    /// Redis. `method` is the name of the command, such as `EVALSHA`, or for PostgreSQL `QUERY`, `EXECUTE` or `PREPARE`.
+    #[must_use]
+    pub fn containing(self, part: &str) -> Self {
+        self.path(part)
     }
 
     /// Only requests with this header, such as `if-match`.
@@ -89,9 +112,10 @@ impl Rule {
 
     /// True if the fault applies to this request. It is called exactly once per request, so that counts and chances do
     /// not depend on the other rules.
-    pub(crate) fn wants(&mut self, request: &HttpRequest) -> bool {
-        let matches = self.method.as_ref().is_none_or(|method| *method == request.method)
-            && self.path.as_ref().is_none_or(|part| contains(&request.target, part))
+    pub(crate) fn wants(&mut self, request: &dyn ProxiedRequest) -> bool {
+        let matches = self.writes.is_none_or(|writes| writes == request.is_write())
+            && self.method.as_ref().is_none_or(|method| *method == request.method())
+            && self.path.as_ref().is_none_or(|part| contains(request.target(), part))
             && self.header.as_ref().is_none_or(|name| request.header(name).is_some());
         if !matches {
             return false;

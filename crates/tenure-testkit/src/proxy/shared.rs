@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::message::{HttpAnswer, HttpRequest};
+use super::request::ProxiedRequest;
 use super::{Counts, Exchange, Fault, Rule};
 
 /// Rules and log of one proxy.
@@ -89,7 +89,7 @@ impl ProxyShared {
     }
 
     /// Logs a request that has arrived, and chooses its fault.
-    pub(crate) fn arrived(self: &Arc<Self>, request: &HttpRequest, connection: u64) -> UnderWay {
+    pub(crate) fn arrived(self: &Arc<Self>, request: &dyn ProxiedRequest, connection: u64) -> UnderWay {
         let mut state = self.state();
         let mut due = None;
         for (number, installed) in state.rules.iter_mut().enumerate() {
@@ -108,8 +108,8 @@ impl ProxyShared {
         state.log.push(Exchange {
             at: self.began.elapsed(),
             connection,
-            method: request.method.clone(),
-            target: request.target.clone(),
+            method: request.method().to_owned(),
+            target: request.target().to_owned(),
             if_match: header("if-match"),
             if_none_match: header("if-none-match"),
             if_generation_match: header("x-goog-if-generation-match"),
@@ -132,10 +132,10 @@ impl UnderWay {
         self.due
     }
 
-    /// The server has answered.
-    pub(crate) fn served(&mut self, answer: &HttpAnswer) {
-        self.applied |= (200..300).contains(&answer.status);
-        self.note(|exchange| exchange.served.push(answer.status));
+    /// The server has answered with this status.
+    pub(crate) fn served(&mut self, status: u16) {
+        self.applied |= (200..300).contains(&status);
+        self.note(|exchange| exchange.served.push(status));
     }
 
     /// The proxy sends this status to the client.

@@ -13,6 +13,7 @@ use crate::home::Home;
 use crate::http;
 use crate::port::Port;
 use crate::process::Process;
+use crate::ran::ran;
 use crate::sign::Signer;
 use crate::wait::wait_for;
 
@@ -139,16 +140,6 @@ fn tool(name: &str, conf: &Path) -> Command {
     let mut command = Command::new(name);
     command.arg("--conf").arg(conf);
     command
-}
-
-/// Runs a command to its end, and returns its output.
-fn ran(command: &mut Command) -> io::Result<String> {
-    let output = command.output()?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("{command:?} failed: {said}")))
 }
 
 fn until<T>(what: &str, come: impl FnMut() -> Option<T>) -> io::Result<T> {

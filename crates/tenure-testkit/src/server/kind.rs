@@ -1,7 +1,5 @@
 //! Kinds of servers.
 
-use std::path::PathBuf;
-
 use super::azurite::Azurite;
 use super::ceph::CephRgw;
 use super::dialect::Dialect;
@@ -10,6 +8,7 @@ use super::minio::Minio;
 use super::rclone::Rclone;
 use super::recipe::Recipe;
 use super::seaweedfs::SeaweedFs;
+use crate::program::{OF_SYSTEM, Program, pinned};
 
 /// A kind of server that the test kit can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,22 +84,15 @@ impl Kind {
 
     /// The version for which the tests are written.
     pub fn version(self) -> &'static str {
-        if self == Self::CephRgw {
-            return "of the system";
-        }
-        let mut lines = VERSIONS.lines().filter_map(|line| line.split_once(' '));
-        lines.find(|(name, _)| *name == self.program()).expect("each kind has a version").1
+        if self == Self::CephRgw { OF_SYSTEM } else { pinned(self.program()) }
     }
 
-    /// The path of its program once it is installed.
-    pub(crate) fn installed(self) -> PathBuf {
-        if self == Self::CephRgw {
-            return PathBuf::from("/usr/bin").join(self.program());
+    /// Its program.
+    pub(crate) fn installed(self) -> Program {
+        match self {
+            Self::CephRgw => Program::of_system(self.program(), "/usr/bin/radosgw"),
+            _ => Program::in_cache(self.program()),
         }
-        let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-        let directory = format!("tenure-testkit/{}-{}", self.program(), self.version());
-        cache.unwrap_or_else(home).join(directory).join(self.program())
     }
 
     pub(crate) fn recipe(self) -> &'static dyn Recipe {
@@ -115,6 +107,3 @@ impl Kind {
         }
     }
 }
-
-/// The installer reads this file, too.
-const VERSIONS: &str = include_str!("../../servers/versions");

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::outcome::{Outcome, failures};
-use crate::plan::{Lane, is_left_out, unfit};
+use crate::plan::{Lane, is_early, is_left_out, unfit};
 use crate::test_binary::TestBinary;
 
 /// Runs the binaries of a lane, at most `at_once` at a time. False if one of them failed.
@@ -21,6 +21,7 @@ pub(crate) fn run(directory: &Path, lane: &str, at_once: usize) -> bool {
     let chosen = Lane::named(lane);
     let binaries = all.iter().filter(|binary| Lane::of(&binary.name) == chosen && !is_left_out(&binary.name));
     let mut jobs: Vec<(&TestBinary, &[&str])> = binaries.map(|binary| (binary, USUAL)).collect();
+    jobs.sort_by_key(|(binary, _)| !is_early(&binary.name));
     if chosen == Lane::Alone && std::env::var("TENURE_SERVERS").is_ok_and(|servers| servers == "ceph") {
         jobs.extend(all.iter().filter(|binary| has_ceph(binary)).map(|binary| (binary, CEPH)));
     }

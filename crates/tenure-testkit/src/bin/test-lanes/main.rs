@@ -1,7 +1,7 @@
 //! Runs the built test binaries for `./test`, in lanes, and reports the cost of each.
 //!
 //! ```text
-//! test-lanes DIRECTORY LANE [AT_ONCE]   runs the binaries of a lane: busy, waiting, clocks or alone
+//! test-lanes DIRECTORY LANE [AT_ONCE]   runs the binaries of a lane: busy, waiting, servers, clocks, crowds or alone
 //! test-lanes DIRECTORY report           prints what ran and what it cost; fails above the budget of a store
 //! ```
 //!

@@ -8,8 +8,14 @@ pub(crate) enum Lane {
     Busy,
     /// The binary mostly waits, and tolerates a process of low priority beside it.
     Waiting,
-    /// The binary has time limits, and mostly waits: one other of its lane runs beside it, and nothing else.
+    /// The binary tests a store on a real server, with a ttl of some seconds. It runs beside the waiting lane; two of them at
+    /// once would be too much for two processors.
+    Servers,
+    /// The binary has time limits, and mostly waits: two others of its lane run beside it, and nothing else.
     Clocks,
+    /// The binary is a crowd or a gauntlet on a networked store: it loads the machine, and its ttls allow for another of its
+    /// lane beside it.
+    Crowds,
     /// The binary asserts that nothing was late, or loads the machine so that others would be late: nothing runs beside it.
     /// This is the default.
     Alone,
@@ -21,9 +27,11 @@ impl Lane {
         match name {
             "busy" => Self::Busy,
             "waiting" => Self::Waiting,
+            "servers" => Self::Servers,
             "clocks" => Self::Clocks,
+            "crowds" => Self::Crowds,
             "alone" => Self::Alone,
-            _ => panic!("no lane is called {name}: busy, waiting, clocks or alone"),
+            _ => panic!("no lane is called {name}: busy, waiting, servers, clocks, crowds or alone"),
         }
     }
 
@@ -31,7 +39,9 @@ impl Lane {
     pub(crate) fn of(binary: &str) -> Self {
         match () {
             () if is_in(BUSY, binary) => Self::Busy,
+            () if is_in(CROWDS, binary) => Self::Crowds,
             () if is_in(WAITING, binary) => Self::Waiting,
+            () if is_in(SERVERS, binary) => Self::Servers,
             () if is_in(CLOCKS, binary) => Self::Clocks,
             () => Self::Alone,
         }
@@ -41,6 +51,11 @@ impl Lane {
 /// True for a binary that `./test quick` leaves out.
 pub(crate) fn is_left_out(binary: &str) -> bool {
     mode() == "quick" && is_in(LONG, binary)
+}
+
+/// True for a binary that takes so long that it starts before the others of its lane.
+pub(crate) fn is_early(binary: &str) -> bool {
+    is_in(EARLY, binary)
 }
 
 /// The store that a binary tests, if it tests one.
@@ -55,7 +70,7 @@ pub(crate) fn mode() -> String {
 
 /// The patterns that match no binary: its name has changed since the plan was written.
 pub(crate) fn unfit(binaries: &[&str]) -> Vec<&'static str> {
-    let patterns = [BUSY, WAITING, CLOCKS, LONG]
+    let patterns = [BUSY, WAITING, SERVERS, CLOCKS, CROWDS, EARLY, LONG]
         .into_iter()
         .chain(STORES.iter().map(|(_, patterns)| *patterns))
         .flatten();
@@ -73,13 +88,21 @@ const WAITING: &[&str] = &[
     "tenure-cli/probe",
     "tenure-conformance/",
     "tenure-connect/",
+    "tenure-probe/",
+    "tenure-store/",
+    "tenure-testkit/",
+];
+
+const SERVERS: &[&str] = &[
     "tenure-object/azurite",
     "tenure-object/fake_gcs",
     "tenure-object/minio",
     "tenure-object/seaweedfs",
-    "tenure-probe/",
-    "tenure-store/",
-    "tenure-testkit/",
+    "tenure-postgres/",
+    "tenure-redis/acl",
+    "tenure-redis/clock",
+    "tenure-redis/contract",
+    "tenure-redis/servers",
 ];
 
 /// They need a processor for about a tenth of their time. Not here: the pages of the documentation, whose output changes when
@@ -99,6 +122,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/leader",
     "tenure-cli/kv",
     "tenure-cli/logbook",
+    "tenure-cli/redis",
     "tenure-cli/run_contract",
     "tenure-cli/run_foreign",
     "tenure-cli/run_gone",
@@ -107,6 +131,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/run_tree",
     "tenure-cli/run_witness",
     "tenure-cli/slots",
+    "tenure-cli/postgres",
     "tenure-cli/steal",
     "tenure-cli/unit",
     "tenure-cli/usage",
@@ -116,12 +141,17 @@ const CLOCKS: &[&str] = &[
     "tenure-object/azure_wire",
     "tenure-object/credentials",
     "tenure-object/encrypted",
+    "tenure-object/google_",
     "tenure-object/polling",
     "tenure-object/server_clock",
     "tenure-object/through_proxy",
     "tenure-object/unit",
     "tenure-object/verdicts",
     "tenure-object/wire",
+    "tenure-redis/restart",
+    "tenure-redis/topology",
+    "tenure-redis/unit",
+    "tenure-redis/wire",
     "tenure/answers",
     "tenure/bad_input",
     "tenure/blocking",
@@ -159,6 +189,24 @@ const CLOCKS: &[&str] = &[
     "tenure/witness",
 ];
 
+/// They wait for a ttl of seconds most of the time, and need a processor for a quarter of it at most. Not here: the crowds on
+/// the file store, everything on Azurite, and the gauntlet on MinIO, which keep the processors busy; and the candidates in a
+/// bucket, which make more calls when they are late.
+const CROWDS: &[&str] = &[
+    "tenure-cli/run_contention_bucket",
+    "tenure-cli/run_contention_google",
+    "tenure-cli/run_contention_postgres",
+    "tenure-cli/run_contention_redis",
+    "tenure-cli/run_slots_bucket",
+    "tenure-object/gauntlet_fake_gcs",
+    "tenure-postgres/gauntlet",
+    "tenure-redis/gauntlet",
+];
+
+/// The longest crowds: the last to start would run alone for most of its time.
+const EARLY: &[&str] =
+    &["tenure-cli/run_contention_bucket", "tenure-postgres/gauntlet", "tenure-redis/gauntlet"];
+
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
     "tenure-cli/elect_contention",
@@ -171,6 +219,8 @@ const LONG: &[&str] = &[
     "tenure-object/gauntlet",
     "tenure-object/minio",
     "tenure-object/seaweedfs",
+    "tenure-postgres/gauntlet",
+    "tenure-redis/gauntlet",
 ];
 
 /// The first match counts. Each server of a store has its own line, and so does the command on that store.
@@ -180,14 +230,19 @@ const STORES: &[(&str, &[&str])] = &[
         "gs on fake-gcs-server",
         &["tenure-object/fake_gcs", "tenure-object/gauntlet_fake_gcs", "tenure-object/google"],
     ),
+    ("postgres", &["tenure-postgres/"]),
+    ("redis", &["tenure-redis/"]),
+    ("redis, by the command", &["tenure-cli/redis", "tenure-cli/run_contention_redis"]),
     ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
     ("s3 on MinIO", &["tenure-object/"]),
     ("az, by the command", &["tenure-cli/container", "tenure-cli/run_contention_container"]),
     ("gs, by the command", &["tenure-cli/google", "tenure-cli/run_contention_google"]),
+    ("postgres, by the command", &["tenure-cli/postgres", "tenure-cli/run_contention_postgres"]),
     ("s3, by the command", &["tenure-cli/bucket", "tenure-cli/run_contention_bucket"]),
     ("file", &["tenure/file_", "tenure-conformance/file", "tenure-cli/run_contention"]),
     ("memory", &["tenure-conformance/memory"]),
 ];
 
-/// Budget for the tests of one store, in seconds: with it, six more stores take a quarter of an hour.
-pub(crate) const BUDGET: f64 = 165.0;
+/// Budget for the tests of one store, in seconds. The databases need it: each is tested with two kinds of servers, which are
+/// PostgreSQL 15 and 18, or Redis and Valkey.
+pub(crate) const BUDGET: f64 = 240.0;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tenure::Coordinator;
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, InstalledRule, Rule};
 
-use crate::bucket::{BucketOf, Cloud};
-use crate::tally::{Of, Tally};
+use super::ground::Ground;
+use super::tally::{Of, Tally};
 
 /// A coordinator with a separate proxy, so that a fault of one machine does not affect the others.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ enum What {
 impl Machine {
     /// Connects while the network is still good. A trusting machine does not check whether the store keeps its
     /// promises.
-    pub(crate) async fn on<C: Cloud>(bucket: &BucketOf<C>, ttl: Duration, trusting: bool) -> Self {
-        let proxy = FaultyProxy::start(bucket.server().address());
-        let (builder, store) = (Coordinator::builder(), bucket.store_through(&proxy));
+    pub(crate) async fn on(ground: &impl Ground, ttl: Duration, trusting: bool) -> Self {
+        let proxy = ground.proxy();
+        let (builder, store) = (Coordinator::builder(), ground.store_through(&proxy));
         let connected = if trusting {
             builder.connect_dangerously_unchecked(store).await
         } else {
@@ -58,7 +58,7 @@ impl Machine {
             (What::Uncounted, Rule::new(Fault::CutMidAnswer)),
         ];
         for (seed, (what, rule)) in (seed..).zip(faults) {
-            self.install(what, rule.method("PUT").chance(chance / 3.0, seed));
+            self.install(what, rule.writes().chance(chance / 3.0, seed));
         }
     }
 
@@ -74,9 +74,10 @@ impl Machine {
             (false, Fault::TwiceFirstAnswer),
             (false, Fault::TwiceSecondAnswer),
         ];
+        let faults: Vec<_> = faults.into_iter().filter(|(_, fault)| self.proxy.can_inject(*fault)).collect();
         let chance = chance / faults.len() as f64;
         for (seed, (past_the_ttl, fault)) in (seed..).zip(faults) {
-            self.install(What::Late { past_the_ttl }, Rule::new(fault).method("PUT").chance(chance, seed));
+            self.install(What::Late { past_the_ttl }, Rule::new(fault).writes().chance(chance, seed));
         }
     }
 
@@ -88,9 +89,9 @@ impl Machine {
         let rule = match rng.u8(..6) {
             0 => there,
             1 => back,
-            2 => there.method("GET"),
-            3 => there.method("PUT"),
-            4 => back.method("PUT"),
+            2 => there.reads(),
+            3 => there.writes(),
+            4 => back.writes(),
             _ => {
                 self.proxy.cut_connections();
                 there
@@ -109,6 +110,8 @@ impl Machine {
             4 => Fault::DelayRequest(delay),
             _ => Fault::DelayAnswer(delay),
         };
+        // Where a proxy invents no answers, the server is only slow.
+        let fault = if self.proxy.can_inject(fault) { fault } else { Fault::DelayAnswer(delay) };
         self.install(What::Storm, Rule::new(fault).chance(0.7, rng.u64(..)))
     }
 

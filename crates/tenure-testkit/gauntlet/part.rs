@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use tenure_testkit::{Kind, quota};
+use tenure_testkit::quota;
 
-use crate::arena::{Size, gauntlet};
-use crate::bucket::{BucketOf, Cloud};
-use crate::tally::Tally;
+use super::arena::{Family, Size, gauntlet};
+use super::ground::Ground;
+use super::tally::Tally;
 
-/// In the order of [`Of`](crate::tally::Of). The counts of applied faults, and of those past the ttl, are included in the count
+/// In the order of [`Of`](super::tally::Of). The counts of applied faults, and of those past the ttl, are included in the count
 /// before them.
 pub(crate) const QUOTA: Tally = Tally([1500, 500, 100, 100, 300, 500, 100]);
 
@@ -17,8 +17,7 @@ pub(crate) fn seed() -> u64 {
 }
 
 /// Injects a tenth of the faults on this server.
-pub(crate) async fn a_tenth_on<C: Cloud>(kind: Kind) {
-    let Some(bucket) = BucketOf::<C>::alone_on(kind, "gauntlet") else { return };
+pub(crate) async fn a_tenth_on(ground: &impl Ground) {
     let size = Size {
         keys: 2,
         machines: 3,
@@ -27,6 +26,7 @@ pub(crate) async fn a_tenth_on<C: Cloud>(kind: Kind) {
         quota: QUOTA.part(quota(50, 10)),
         limit: Duration::from_secs(300),
         seed: seed(),
+        families: Family::OF_NETWORKS,
     };
-    gauntlet(&bucket, size).await.assert_passed();
+    gauntlet(ground, size).await.assert_passed();
 }

@@ -4,23 +4,16 @@
 //!
 //! `TENURE_TEST_SEED=7` chooses other faults.
 
-#[path = "../bucket/mod.rs"]
 mod bucket;
-
-mod arena;
-mod book;
-mod healthy;
-mod machine;
-mod outcome;
-mod part;
-mod tally;
+#[path = "../../tenure-testkit/gauntlet/mod.rs"]
+mod gauntlet;
+#[path = "bucket/ground.rs"]
+mod ground;
 
 use std::time::Duration;
 
-use arena::{Size, gauntlet};
-use bucket::{Bucket, OnS3};
-use healthy::{LEASES, healthy_on};
-use part::{QUOTA, a_tenth_on, seed};
+use bucket::Bucket;
+use gauntlet::{Family, LEASES, QUOTA, Size, a_tenth_on, gauntlet, healthy_on, seed};
 use tenure_testkit::{Kind, quota};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -34,24 +27,28 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
         quota: QUOTA.part(quota(5, 1)),
         limit: Duration::from_secs(300),
         seed: seed(),
+        families: Family::OF_NETWORKS,
     };
     gauntlet(&bucket, size).await.assert_passed();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_seaweedfs() {
-    a_tenth_on::<OnS3>(Kind::SeaweedFs).await;
+    let Some(bucket) = Bucket::alone_on(Kind::SeaweedFs, "gauntlet") else { return };
+    a_tenth_on(&bucket).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "only with TENURE_SERVERS=ceph"]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_ceph_rgw() {
-    a_tenth_on::<OnS3>(Kind::CephRgw).await;
+    let Some(bucket) = Bucket::alone_on(Kind::CephRgw, "gauntlet") else { return };
+    a_tenth_on(&bucket).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
-    healthy_on::<OnS3>(Kind::Minio, LEASES).await;
+    let Some(bucket) = Bucket::alone_on(Kind::Minio, "healthy") else { return };
+    healthy_on(&bucket, LEASES).await;
 }
 
 /// Tests the judge: a store that ignores conditions soon has two holders at a time. A coordinator that notices it no
@@ -70,6 +67,7 @@ async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
             quota: QUOTA.part(10),
             limit: Duration::from_secs(10),
             seed,
+            families: Family::OF_NETWORKS,
         };
         let outcome = gauntlet(&bucket, size).await;
         println!("{outcome}");

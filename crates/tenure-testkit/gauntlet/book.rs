@@ -67,6 +67,11 @@ impl Book {
         page.held.get(page.held.partition_point(|held| *held < instant)).copied()
     }
 
+    /// True if the resource has refused a write.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.page().entries.iter().any(|entry| matches!(entry, Entry::Refused { .. }))
+    }
+
     pub(crate) fn entries(&self) -> Vec<Entry> {
         self.page().entries.clone()
     }

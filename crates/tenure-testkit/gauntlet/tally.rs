@@ -33,6 +33,11 @@ impl Tally {
         self.0.iter().zip(quota.0).all(|(count, least)| *count >= least)
     }
 
+    /// True if no fault is required.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|count| *count == 0)
+    }
+
     /// Divides every count by this number.
     pub(crate) fn part(self, of: u64) -> Self {
         Self(self.0.map(|count| count / of))

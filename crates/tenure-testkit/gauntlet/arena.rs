@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 use tenure::clock::{BootClock, Clock};
-use tenure::{ErrorKind, Lease};
+use tenure::{Coordinator, Error, ErrorKind, Lease};
 use tenure_store::BoxFuture;
 
-use crate::book::Book;
-use crate::bucket::{BucketOf, Cloud};
-use crate::machine::Machine;
-use crate::outcome::Outcome;
-use crate::tally::Tally;
+use super::book::Book;
+use super::ground::Ground;
+use super::machine::Machine;
+use super::outcome::Outcome;
+use super::tally::Tally;
 
 /// Sizes of a run.
 #[derive(Debug, Clone, Copy)]
@@ -30,28 +30,41 @@ pub(crate) struct Size {
     /// Maximum duration of the faults.
     pub(crate) limit: Duration,
     pub(crate) seed: u64,
+    /// One group for each of them.
+    pub(crate) families: &'static [Family],
 }
 
 /// Main kind of faults for the machines of one group.
 #[derive(Debug, Clone, Copy)]
-enum Family {
+pub(crate) enum Family {
     LostAnswers,
     LateWrites,
     Partitions,
     Storms,
+    /// Only some lost answers: the server has faults.
+    Calm,
 }
 
-/// Keys, and the machines that contend for them.
+impl Family {
+    /// All faults of networks.
+    pub(crate) const OF_NETWORKS: &[Self] =
+        &[Self::LostAnswers, Self::LateWrites, Self::Partitions, Self::Storms];
+}
+
+/// Keys and slots, and the machines that contend for them.
 #[derive(Debug)]
 struct Group {
     family: Family,
     machines: Vec<Machine>,
+    /// Those of the keys, and then those of the slots.
     books: Vec<Book>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Arena {
     size: Size,
+    /// Slots per group, for which each machine has one contender.
+    slots: u16,
     groups: Vec<Group>,
     /// True once no more faults are injected.
     healing: AtomicBool,
@@ -68,15 +81,21 @@ pub(crate) struct Arena {
 }
 
 /// Lets the contenders run until enough faults have happened, ends the faults, and verifies that every lease recovers.
-pub(crate) async fn gauntlet<C: Cloud>(bucket: &BucketOf<C>, size: Size) -> Outcome {
-    let arena = Arc::new(Arena::new(bucket, size).await);
+pub(crate) async fn gauntlet(ground: &impl Ground, size: Size) -> Outcome {
+    gauntlet_while(ground, size, || {}).await
+}
+
+/// The same, while the faults of `trouble` happen to the server.
+pub(crate) async fn gauntlet_while(ground: &impl Ground, size: Size, trouble: impl FnOnce()) -> Outcome {
+    let arena = Arc::new(Arena::new(ground, size).await);
     let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
     let mut seeds = fastrand::Rng::with_seed(size.seed);
     for group in 0..arena.groups.len() {
         for machine in 0..size.machines {
             let (nemesis, rng) = (Arc::clone(&arena), seeds.fork());
             tasks.push(Box::pin(async move { nemesis.trouble(group, machine, rng).await }));
-            for key in 0..size.keys {
+            // The last one contends for the slots.
+            for key in 0..size.keys + usize::from(arena.slots > 0) {
                 let (arena, rng) = (Arc::clone(&arena), seeds.fork());
                 tasks.push(Box::pin(async move { arena.contend(group, machine, key, rng).await }));
             }
@@ -85,6 +104,7 @@ pub(crate) async fn gauntlet<C: Cloud>(bucket: &BucketOf<C>, size: Size) -> Outc
     let began = BootClock.now();
     // The contenders have separate threads, so that this one may wait for the proxies.
     let contest = tenure_testkit::race(tasks);
+    tokio::task::block_in_place(trouble);
     arena.enough().await;
     let took = BootClock.now().since(began);
     let held_again = arena.heal().await;
@@ -94,16 +114,18 @@ pub(crate) async fn gauntlet<C: Cloud>(bucket: &BucketOf<C>, size: Size) -> Outc
 }
 
 impl Arena {
-    async fn new<C: Cloud>(bucket: &BucketOf<C>, size: Size) -> Self {
+    async fn new(ground: &impl Ground, size: Size) -> Self {
         let mut groups = Vec::new();
-        for family in [Family::LostAnswers, Family::LateWrites, Family::Partitions, Family::Storms] {
+        for &family in size.families {
             let machines =
-                join_all((0..size.machines).map(|_| Machine::on(bucket, size.ttl, size.trusting))).await;
-            let books = (0..size.keys).map(|_| Book::default()).collect();
+                join_all((0..size.machines).map(|_| Machine::on(ground, size.ttl, size.trusting))).await;
+            let books = size.keys + usize::from(ground.slots());
+            let books = (0..books).map(|_| Book::default()).collect();
             groups.push(Group { family, machines, books });
         }
         Self {
             size,
+            slots: ground.slots(),
             groups,
             healing: AtomicBool::new(false),
             mended: AtomicUsize::new(0),
@@ -119,7 +141,7 @@ impl Arena {
         self.machines().map(Machine::tally).sum()
     }
 
-    /// Each key by its name, with its book.
+    /// Each key and each slot by its name, with its book.
     pub(crate) fn books(&self) -> impl Iterator<Item = (String, &Book)> {
         self.groups.iter().flat_map(|group| {
             group.books.iter().enumerate().map(|(key, book)| (name(group.family, key), book))
@@ -130,10 +152,12 @@ impl Arena {
         self.groups.iter().flat_map(|group| &group.machines)
     }
 
-    /// Waits until enough faults have happened, or the time limit is reached.
+    /// Waits until enough faults have happened and the fence has refused a stale write, or the time limit is reached.
     async fn enough(&self) {
         let limit = BootClock.now() + self.size.limit;
-        while !self.tally().covers(&self.size.quota) && BootClock.now() < limit {
+        let quota = &self.size.quota;
+        let has_refused = || quota.is_empty() || self.books().any(|(_, book)| book.has_refused());
+        while !(self.tally().covers(quota) && has_refused()) && BootClock.now() < limit {
             pause(Duration::from_millis(200)).await;
         }
     }
@@ -163,13 +187,13 @@ impl Arena {
         match family {
             Family::LostAnswers => machine.lose_answers(0.3, rng.u64(..)),
             Family::LateWrites => machine.deliver_late(0.35, rng.u64(..)),
-            Family::Partitions | Family::Storms => {}
+            Family::Partitions | Family::Storms | Family::Calm => {}
         }
         // With every other kind of fault, some answers are lost too.
         machine.lose_answers(0.03, rng.u64(..));
         while !self.healing.load(Relaxed) {
             let rule = match family {
-                Family::LostAnswers | Family::LateWrites => None,
+                Family::LostAnswers | Family::LateWrites | Family::Calm => None,
                 Family::Partitions => Some(machine.cut_off(&mut rng)),
                 Family::Storms => Some(machine.storm(&mut rng)),
             };
@@ -183,18 +207,14 @@ impl Arena {
         self.mended.fetch_add(1, Relaxed);
     }
 
-    /// One contender that acquires a lease, uses it and releases it, repeatedly.
+    /// One contender that acquires a lease or a slot, uses it and releases it, repeatedly.
     async fn contend(&self, group: usize, who: usize, key: usize, mut rng: fastrand::Rng) {
         let Group { family, machines, books } = &self.groups[group];
-        let (book, coordinator) = (&books[key], &machines[who].coordinator);
+        let coordinator = &machines[who].coordinator;
         while !self.over.load(Relaxed) {
-            // They represent several machines, which learn nothing from each other's kernels.
-            let request = coordinator.lease(name(*family, key).as_str()).unwrap().without_witness();
-            let request = request.ttl(self.size.ttl);
             // Some leases are not renewed: their holders are as good as dead when they pause.
             let manual = rng.u8(..8) == 0;
-            let request = if manual { request.manual() } else { request };
-            let acquire = request.wait(self.size.ttl * 2).acquire();
+            let acquire = self.acquire(coordinator, *family, key, manual);
             // Some are dropped at an arbitrary point.
             let limit = self.size.ttl * if rng.u8(..16) == 0 { rng.u32(..100) } else { 1000 } / 100;
             let acquired = match select(Box::pin(acquire), pause(limit)).await {
@@ -205,7 +225,8 @@ impl Arena {
                 }
             };
             match acquired {
-                Ok(lease) => {
+                Ok((key, lease)) => {
+                    let book = &books[key];
                     book.granted(who, &lease);
                     let renewing = matches!(family, Family::LostAnswers) && !manual;
                     let pauses = if manual { 0.1 } else { 0.02 };
@@ -220,6 +241,27 @@ impl Arena {
                 }
             }
         }
+    }
+
+    /// Acquires a lease, or a slot if this is no key. Returns it with the number of its book.
+    async fn acquire(
+        &self,
+        coordinator: &Coordinator,
+        family: Family,
+        key: usize,
+        manual: bool,
+    ) -> Result<(usize, Lease), Error> {
+        let (name, Size { ttl, keys, .. }) = (name(family, key), self.size);
+        // They represent several machines, which learn nothing from each other's kernels.
+        if key < keys {
+            let request = coordinator.lease(name.as_str()).unwrap().without_witness().ttl(ttl);
+            let request = if manual { request.manual() } else { request };
+            return Ok((key, request.wait(ttl * 2).acquire().await?));
+        }
+        let request = coordinator.slots(name.as_str(), self.slots.into()).unwrap().without_witness().ttl(ttl);
+        let request = if manual { request.manual() } else { request };
+        let slot = request.wait(ttl * 2).acquire().await?;
+        Ok((keys + usize::from(slot.index()), slot.into_lease()))
     }
 
     /// The work under a lease: checks and writes, sometimes with a long pause between the two.
