@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tenure_store::{
     Applied, BoxFuture, Entry, Expect, Guarantees, Key, Put, Reading, Reason, Store, StoreError, Version,
+    Write,
 };
 
 use crate::Harness;
@@ -44,6 +45,8 @@ impl Default for Sizes {
 pub(crate) struct Trial<'h> {
     pub(crate) harness: &'h dyn Harness,
     pub(crate) promises: Guarantees,
+    /// True if the store promises to keep acknowledged writes, or the server is known to keep them.
+    pub(crate) keeps_acknowledged: bool,
     pub(crate) sizes: Sizes,
     connections: &'h [Arc<dyn Store>],
     scope: String,
@@ -64,6 +67,7 @@ impl<'h> Trial<'h> {
         Self {
             harness,
             promises,
+            keeps_acknowledged: promises.keeps_acknowledged,
             sizes,
             connections,
             scope,
@@ -150,8 +154,7 @@ impl<'h> Trial<'h> {
         }
     }
 
-    /// A write with a definite answer. An unknown outcome is resolved as Tenure itself does it: try again with the same
-    /// expectation, so that at most one of the attempts can win, and read back before accepting a conflict.
+    /// A change with a definite answer.
     pub(crate) async fn put(
         &self,
         store: &dyn Store,
@@ -159,17 +162,23 @@ impl<'h> Trial<'h> {
         value: &Bytes,
         expect: &Expect,
     ) -> Result<Put, Stop> {
-        self.may_write(value)?;
+        self.write(store, key, &Write::new(value.clone(), expect.clone())).await
+    }
+
+    /// A write with a definite answer. An unknown outcome is resolved as Tenure itself does it: try again with the same
+    /// expectation, so that at most one of the attempts can win, and read back before accepting a conflict.
+    pub(crate) async fn write(&self, store: &dyn Store, key: &Key, write: &Write) -> Result<Put, Stop> {
+        self.may_write(&write.value)?;
         let mut patience = Retries::default();
         let mut uncertain = false;
         loop {
             self.pace(key).await;
-            let answer = store.put(key, value.clone(), expect.clone()).await;
+            let answer = store.write(key, write.clone()).await;
             match answer {
                 Ok(Put::Conflict(_)) if uncertain => {
                     let reading = self.reading(store, key).await?;
                     return Ok(match reading.entry {
-                        Some(entry) if entry.value == *value => {
+                        Some(entry) if entry.value == write.value => {
                             Put::Applied(Applied::new(entry.version).with_time(reading.time))
                         }
                         _ => Put::Conflict(tenure_store::Conflict),

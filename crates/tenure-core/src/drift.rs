@@ -67,6 +67,15 @@ const MILLION: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenure_store::{QuarantineRules, StandardQuarantine};
+
+    #[test]
+    fn a_quarantine_lasts_as_long_as_a_contender_with_the_largest_drift_would_wait() {
+        for millis in [50, 10_000, 60_000] {
+            let ttl = Duration::from_millis(millis);
+            assert!(StandardQuarantine.lasts(ttl) >= Drift::MAX.lengthen(ttl), "{ttl:?}");
+        }
+    }
 
     #[test]
     fn a_holder_rounds_down_and_a_contender_rounds_up() {

@@ -20,7 +20,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Another holder has the lease. Wait, or do something else.
+    /// Another holder has the lease, or the store holds back grants for some time. Wait, or do something else.
     Held,
     /// The lease is no longer held. Stop acting.
     Lost,

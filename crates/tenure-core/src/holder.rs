@@ -34,7 +34,10 @@ impl Holder {
         check("the text of a label", text)?;
         self.labels.insert(name.to_owned(), text.to_owned());
         if self.labels.len() > Self::LABELS_MAX {
-            return Err(HolderError(format!("a holder has at most {} labels", Self::LABELS_MAX)));
+            return Err(HolderError(format!(
+                "a holder has at most {} labels: remove some",
+                Self::LABELS_MAX
+            )));
         }
         Ok(self)
     }

@@ -140,8 +140,14 @@ impl Timing {
     }
 
     /// These durations on a store: a failed call is retried no sooner than the store accepts the next write of a key.
-    /// Refuses durations that would write more often, or whose retry would come too late for a lost answer.
+    /// Refuses durations that would write more often, or whose retry would come too late for a lost answer. Refuses a ttl
+    /// that outlasts the store's quarantine.
     pub fn bearable_for(&self, store: &str, guarantees: &Guarantees) -> Result<Self, Error> {
+        if let Some(max) = guarantees.ttl_max
+            && self.ttl.as_duration() > max
+        {
+            return Err(outlasts_quarantine(store, self.ttl, max));
+        }
         let interval = guarantees.write_interval;
         let shortest = self.period - self.period / rules::JITTER_PART;
         // The time for one retry is a request timeout: the pause before it takes no more than the lost call did.
@@ -251,6 +257,17 @@ fn in_millis(span: Duration) -> Duration {
 
 /// Shortest period or timeout.
 const LEAST: Duration = Duration::from_millis(1);
+
+fn outlasts_quarantine(store: &str, ttl: Ttl, max: Duration) -> Error {
+    Error::new(
+        ErrorKind::Invalid,
+        format!(
+            "{store} may forget leases when it restarts, and then grants nothing for {max:?} + drift, but a ttl of {ttl} \
+             lasts longer: use a ttl of {max:?} or shorter, or add accept=restart to the URL if two holders after a \
+             restart do no harm"
+        ),
+    )
+}
 
 fn unsafe_together(ttl: Ttl, arithmetic: String) -> Error {
     let advice = "use a longer ttl, or a shorter request timeout, period or grace";
@@ -362,6 +379,23 @@ mod tests {
         for text in ["", "NaN", "inf", "-15s", "0s", "1e300s", "15", "99999999999h", "15 parsecs"] {
             assert_eq!(text.parse::<Timing>().unwrap_err().kind(), ErrorKind::Invalid, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_ttl_that_outlasts_the_quarantine_of_a_store_is_refused() {
+        let mut guarantees = Guarantees::default();
+        (guarantees.write_interval, guarantees.ttl_max) = (Duration::ZERO, Some(60 * SECOND));
+        let bearable =
+            |seconds| Timing::new(seconds * SECOND).unwrap().bearable_for("redis://x", &guarantees);
+        assert!(bearable(60).is_ok());
+        let error = bearable(61).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(
+            error.to_string(),
+            "redis://x may forget leases when it restarts, and then grants nothing for 60s + drift, but a ttl of 61s \
+             lasts longer: use a ttl of 60s or shorter, or add accept=restart to the URL if two holders after a restart \
+             do no harm"
+        );
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tenure_core::machine::{Patience, Standard};
 use tenure_core::record::{Nonce, Record, State};
 use tenure_core::slots::{
-    GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotInput, SlotMachine, SlotMemory, SlotParams, SlotRules,
-    SlotSight,
+    GroupListing, GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotInput, SlotMachine, SlotMemory,
+    SlotParams, SlotRules, SlotSight,
 };
 use tenure_core::{Instant, Timing, Token, WallTime};
+use tenure_store::Stamp;
 
 const TTL: Duration = Duration::from_secs(12);
 
@@ -20,7 +21,7 @@ fn size(slots: u32) -> GroupSize {
 
 fn params(slots: u32, patience: Patience) -> SlotParams {
     let timing = Timing::new(TTL).unwrap();
-    SlotParams { size: size(slots), timing, patience, hint_pause: Duration::ZERO }
+    SlotParams { size: size(slots), timing, patience, hint_pause: Duration::ZERO, stamps: false }
 }
 
 fn at(seconds: u64) -> Instant {
@@ -59,6 +60,8 @@ struct Lone {
     stored: Option<GroupSize>,
     /// The slots that other holders have. They renew in time.
     held: Vec<bool>,
+    /// The slot with a foreign value.
+    foreign: Option<u16>,
     ttl: Duration,
     reads: Vec<u16>,
     tries: Vec<u16>,
@@ -78,6 +81,7 @@ impl Lone {
             machine: SlotMachine::new(params),
             now: at(1_000),
             held,
+            foreign: None,
             ttl: TTL,
             reads: vec![],
             tries: vec![],
@@ -119,7 +123,9 @@ impl Lone {
                     SlotEffect::Try(index) => {
                         self.tries.push(index);
                         let is_held = self.held[usize::from(index)];
-                        inputs.push(if is_held {
+                        inputs.push(if self.foreign == Some(index) {
+                            SlotInput::Seen { index, sight: SlotSight::Unusable }
+                        } else if is_held {
                             SlotInput::Denied { index }
                         } else {
                             SlotInput::Granted { index }
@@ -127,13 +133,16 @@ impl Lone {
                     }
                     SlotEffect::Read(index) => {
                         self.reads.push(index);
-                        let sight = if self.held[usize::from(index)] {
+                        let sight = if self.foreign == Some(index) {
+                            SlotSight::Unusable
+                        } else if self.held[usize::from(index)] {
                             SlotSight::Held { record: held(self.ttl), due: self.now + self.ttl }
                         } else {
                             SlotSight::Free
                         };
                         inputs.push(SlotInput::Seen { index, sight });
                     }
+                    SlotEffect::List => panic!("a listing without stamps"),
                     SlotEffect::Wait { index: 0, until } => self.waits = Some(until),
                     SlotEffect::Wait { index, .. } => panic!("a wait for slot {index}"),
                     SlotEffect::Listen => self.listens = true,
@@ -351,9 +360,38 @@ fn a_slot_with_a_long_ttl_is_not_left_out_for_those_with_a_short_one() {
     assert_eq!(Standard.next_slot(at(108), &slots, pause), Some(2), "the oldest, if nothing has run out");
     assert_eq!(Standard.next_slot(at(108), &[slot(107, 100), slot(105, 110)], pause), Some(0));
     assert_eq!(Standard.next_slot(at(120), &slots, pause), Some(2), "not read for a round");
-    let unusable = SlotMemory { sight: Some(SlotSight::Unusable), ..SlotMemory::default() };
-    assert_eq!(Standard.next_slot(at(120), &[unusable.clone(), slot(110, 130)], pause), Some(1));
-    assert_eq!(Standard.next_slot(at(120), &[unusable], pause), None);
+}
+
+#[test]
+fn an_unusable_slot_is_read_again_rarely_because_an_operator_may_repair_it() {
+    let pause = Duration::from_secs(3);
+    let slot = |sight: SlotSight, read: u64| SlotMemory {
+        sight: Some(sight),
+        read_at: Some(at(read)),
+        ..SlotMemory::default()
+    };
+    let next = |now: u64, read: u64| {
+        let used = slot(SlotSight::Held { record: held(TTL), due: at(now + 9) }, now - 3);
+        Standard.next_slot(at(now), &[slot(SlotSight::Unusable, read), used], pause)
+    };
+    assert_eq!(next(123, 100), Some(1), "not before four rounds of two reads");
+    assert_eq!(next(124, 100), Some(0));
+    let due = slot(SlotSight::Held { record: held(TTL), due: at(190) }, 190);
+    let slots = [slot(SlotSight::Unusable, 100), due];
+    assert_eq!(Standard.next_slot(at(200), &slots, pause), Some(1), "a slot that can be granted comes first");
+    assert_eq!(Standard.next_slot(at(120), &[slot(SlotSight::Unusable, 100)], pause), None);
+}
+
+#[test]
+fn a_waiting_contender_takes_a_slot_that_was_repaired() {
+    let mut lone = Lone::full(3, Patience::Forever);
+    lone.foreign = Some(1);
+    let mut lone = lone.start();
+    lone.pass(TTL * 3);
+    (lone.foreign, lone.held[1]) = (None, false);
+    assert!(lone.told.is_none());
+    lone.pass(TTL * 5);
+    assert!(matches!(lone.told, Some(SlotEvent::Believe { index: 1 })), "{:?}", lone.told);
 }
 
 // ── many contenders, in every order ───────────────────────────────────────────────────────────────────────────────
@@ -484,7 +522,7 @@ impl World {
                 self.contenders[of].granted = None;
                 None
             }
-            SlotEffect::Listen | SlotEffect::SleepUntil(_) | SlotEffect::Tell(_) => None,
+            SlotEffect::List | SlotEffect::Listen | SlotEffect::SleepUntil(_) | SlotEffect::Tell(_) => None,
         }
     }
 
@@ -568,5 +606,341 @@ impl SlotRules for EarlierSize {
 fn the_same_orders_find_every_broken_rule() {
     for rules in [&OffByOne as &'static dyn SlotRules, &SizeUnchecked, &EarlierSize] {
         assert!((0..500).any(|seed| World::new(seed, rules).run().is_err()), "{rules:?} was not found");
+    }
+}
+
+// ── listings that show stamps ─────────────────────────────────────────────────────────────────────────────────────
+
+/// The life of one slot, as its stamps show it.
+#[derive(Clone, Copy)]
+enum SlotLife {
+    /// Its holder renews.
+    Held,
+    /// Its holder released it at this instant.
+    Released(Instant),
+    /// Its holder died at this instant.
+    Dead(Instant),
+}
+
+/// One contender in a full group that it lists. Every call is answered at once.
+struct Bucket {
+    machine: SlotMachine,
+    now: Instant,
+    stored: GroupSize,
+    resizes: u64,
+    slots: Vec<SlotLife>,
+    /// Phase of the renewals of each slot.
+    phases: Vec<Duration>,
+    /// Number of times that each slot was released and granted again at once.
+    regrants: Vec<u64>,
+    /// The latest stamp of each slot that was read, and the time of the first read that showed it.
+    first_reads: BTreeMap<u16, (u64, Instant)>,
+    shows_sizes: bool,
+    lists: bool,
+    /// The listing that the store shows for ever, if it does.
+    stuck: Option<GroupListing>,
+    listings: u32,
+    calls: Vec<Instant>,
+    wake: Option<Instant>,
+    told: Option<SlotEvent>,
+    dice: Dice,
+}
+
+impl Bucket {
+    fn full(slots: u32, seed: u64) -> Self {
+        let params = SlotParams { stamps: true, ..params(slots, Patience::Forever) };
+        let mut dice = Dice(seed);
+        Self {
+            stored: params.size,
+            machine: SlotMachine::new(params),
+            now: at(1_000),
+            resizes: 0,
+            slots: vec![SlotLife::Held; slots as usize],
+            phases: (0..slots).map(|_| Duration::from_millis(dice.below(4_000))).collect(),
+            regrants: vec![0; slots as usize],
+            first_reads: BTreeMap::new(),
+            shows_sizes: true,
+            lists: true,
+            stuck: None,
+            listings: 0,
+            calls: vec![],
+            wake: None,
+            told: None,
+            dice,
+        }
+    }
+
+    fn start(mut self) -> Self {
+        self.step(SlotInput::Start);
+        self
+    }
+
+    /// Number of writes of a slot so far, and the size of its record.
+    fn entry(&self, index: u16) -> (u64, u64) {
+        let slot = usize::from(index);
+        let period = TTL / 3 - Duration::from_millis(100);
+        let renewals = |until: Instant| {
+            let since = until.since(at(0) + self.phases[slot]);
+            (since.as_nanos() / period.as_nanos()) as u64
+        };
+        let (writes, size) = match self.slots[slot] {
+            SlotLife::Held => (renewals(self.now), 900),
+            SlotLife::Released(at) => (renewals(at) + 1, 800),
+            SlotLife::Dead(at) => (renewals(at), 900),
+        };
+        (writes + 2 * self.regrants[slot], size + 3 * (self.regrants[slot] % 5))
+    }
+
+    fn listing(&self) -> GroupListing {
+        let stamp = |index| {
+            let (writes, size) = self.entry(index);
+            (index, Stamp::new(writes.to_string()).with_size(self.shows_sizes.then_some(size)))
+        };
+        GroupListing {
+            size: Some(Stamp::new(self.resizes.to_string())),
+            slots: (0..self.slots.len() as u16).map(stamp).collect(),
+        }
+    }
+
+    fn sight(&mut self, index: u16) -> SlotSight {
+        let (writes, _) = self.entry(index);
+        let seen = self.first_reads.entry(index).or_insert((writes, self.now));
+        if seen.0 != writes {
+            *seen = (writes, self.now);
+        }
+        let due = seen.1 + TTL;
+        match self.slots[usize::from(index)] {
+            SlotLife::Released(_) => SlotSight::Free,
+            SlotLife::Dead(_) if due <= self.now => SlotSight::Free,
+            _ => SlotSight::Held { record: held(TTL), due },
+        }
+    }
+
+    fn step(&mut self, input: SlotInput) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            let mut effects = vec![];
+            self.machine.step(self.now, self.dice.roll() as u32, input, &mut effects);
+            for effect in effects {
+                if !matches!(effect, SlotEffect::SleepUntil(_) | SlotEffect::Tell(_) | SlotEffect::Listen) {
+                    self.calls.push(self.now);
+                }
+                match effect {
+                    SlotEffect::ReadSize => {
+                        inputs.push(SlotInput::Size { sent: self.now, answer: SizeAnswer::Is(self.stored) });
+                    }
+                    SlotEffect::List => {
+                        self.listings += 1;
+                        let listing = self.stuck.clone().unwrap_or_else(|| self.listing());
+                        let listed = SlotInput::Listed { sent: self.now, listing };
+                        inputs.push(if self.lists { listed } else { SlotInput::NotListed });
+                    }
+                    SlotEffect::Try(index) => inputs.push(match self.sight(index) {
+                        SlotSight::Free => SlotInput::Granted { index },
+                        sight => SlotInput::Seen { index, sight },
+                    }),
+                    SlotEffect::Read(index) => {
+                        let sight = self.sight(index);
+                        inputs.push(SlotInput::Seen { index, sight });
+                    }
+                    SlotEffect::SleepUntil(at) => self.wake = Some(at),
+                    SlotEffect::Tell(event) => self.told = Some(event),
+                    SlotEffect::Listen => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    /// Lets this much time pass, or less if the contender is told something.
+    fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(wake) = self.wake.filter(|wake| *wake <= end && self.told.is_none()) {
+            self.wake = None;
+            self.now = self.now.max(wake);
+            self.step(SlotInput::Wake);
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Lets a random time pass, long enough for several listings.
+    fn settle(mut self) -> Self {
+        let span = TTL * (2 + self.dice.below(20) as u32) + Duration::from_millis(self.dice.below(12_000));
+        self.pass(span);
+        self
+    }
+
+    fn any_slot(&mut self) -> usize {
+        self.dice.below(self.slots.len() as u64) as usize
+    }
+
+    fn is_granted(&self, slot: usize) -> bool {
+        matches!(self.told, Some(SlotEvent::Believe { index }) if usize::from(index) == slot)
+    }
+
+    fn calls_since(&self, since: Instant) -> usize {
+        self.calls.iter().filter(|at| **at > since).count()
+    }
+}
+
+#[test]
+fn a_released_slot_is_seen_by_the_next_listing_whatever_the_number_of_slots() {
+    for (slots, seeds) in [(4, 50), (5, 50), (64, 20), (1_024, 2)] {
+        for seed in 0..seeds {
+            let mut bucket = Bucket::full(slots, seed).start().settle();
+            let free = bucket.any_slot();
+            bucket.slots[free] = SlotLife::Released(bucket.now);
+            bucket.pass(TTL * 2 / 5);
+            assert!(bucket.is_granted(free), "slot {free} of {slots}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn where_listings_show_no_sizes_a_released_slot_is_seen_when_its_stamp_stands_still() {
+    for slots in [4, 64] {
+        for seed in 0..100 {
+            let mut bucket = Bucket::full(slots, seed);
+            bucket.shows_sizes = false;
+            let mut bucket = bucket.start().settle();
+            let free = bucket.any_slot();
+            bucket.slots[free] = SlotLife::Released(bucket.now);
+            bucket.pass(TTL * 4 / 5);
+            assert!(bucket.is_granted(free), "slot {free} of {slots}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_slot_that_is_released_just_after_the_newcomer_read_it_is_seen_when_its_stamp_stands_still() {
+    for seed in 0..50 {
+        let mut bucket = Bucket::full(64, seed).start();
+        let free = bucket.any_slot();
+        bucket.slots[free] = SlotLife::Released(bucket.now);
+        bucket.pass(TTL * 4 / 5);
+        assert!(bucket.is_granted(free), "slot {free}, seed {seed}");
+    }
+}
+
+#[test]
+fn the_slot_of_a_dead_holder_in_a_listed_group_is_granted_within_two_ttl_and_never_by_listings_alone() {
+    for slots in [4, 64] {
+        for seed in 0..50 {
+            let mut bucket = Bucket::full(slots, seed).start().settle();
+            let dead = bucket.any_slot();
+            bucket.slots[dead] = SlotLife::Dead(bucket.now);
+            let died = bucket.now;
+            bucket.pass(TTL * 2);
+            assert!(bucket.is_granted(dead), "slot {dead} of {slots}, seed {seed}");
+            let granted = *bucket.calls.last().unwrap();
+            let first_read = bucket.first_reads[&(dead as u16)].1;
+            assert!(first_read > died - TTL && granted >= first_read + TTL);
+        }
+    }
+}
+
+#[test]
+fn a_listed_group_costs_at_most_four_calls_per_ttl_also_when_slots_change_hands() {
+    for (slots, regrants) in [(4, 0), (64, 0), (4, 2), (64, 2), (64, 100)] {
+        let mut bucket = Bucket::full(slots, 7).start().settle();
+        let (began, listings) = (bucket.now, bucket.listings);
+        for _ in 0..100 {
+            let before = bucket.now;
+            for _ in 0..regrants {
+                let slot = bucket.any_slot();
+                bucket.regrants[slot] += 1;
+                bucket.pass(TTL / regrants);
+            }
+            bucket.pass(TTL.saturating_sub(bucket.now.since(before)));
+            assert!(regrants > 0 || bucket.calls_since(before) <= 4, "{slots} slots");
+        }
+        assert!(bucket.told.is_none());
+        let ttls = bucket.now.since(began).as_secs_f64() / TTL.as_secs_f64();
+        // It saves up three calls.
+        let calls = (bucket.calls_since(began) - 3) as f64 / ttls;
+        let listings = f64::from(bucket.listings - listings) / ttls;
+        assert!(calls <= 4.0, "{calls} calls per ttl, {slots} slots, {regrants} changes");
+        assert!((1.9..=3.0).contains(&listings), "{listings} listings per ttl, {slots} slots");
+    }
+}
+
+#[test]
+fn a_group_of_three_slots_is_read_in_turn_and_not_listed() {
+    let bucket = Bucket::full(3, 1).start().settle();
+    assert_eq!(bucket.listings, 0);
+}
+
+#[test]
+fn a_released_slot_is_seen_soon_while_other_slots_change_hands() {
+    // One change per ttl, two, twenty.
+    for (each, late_max) in [(20, 12), (10, 27), (1, 30)] {
+        let mut late = 0;
+        for seed in 0..30 {
+            let mut bucket = Bucket::full(64, seed).start().settle();
+            let mut next = 0;
+            let mut changes = |bucket: &mut Bucket| {
+                next += 1;
+                bucket.pass(TTL / 20);
+                let slot = bucket.any_slot();
+                if slot != 9 && next % each == 0 {
+                    bucket.regrants[slot] += 1;
+                }
+            };
+            (0..200).for_each(|_| changes(&mut bucket));
+            bucket.slots[9] = SlotLife::Released(bucket.now);
+            (0..8).for_each(|_| changes(&mut bucket));
+            late += usize::from(!bucket.is_granted(9));
+            (0..18).for_each(|_| changes(&mut bucket));
+            assert!(bucket.is_granted(9), "seed {seed}, a change per {each} twentieths of a ttl");
+        }
+        assert!(
+            late <= late_max,
+            "{late} of 30 were not seen by the next listing, a change per {each} twentieths of a ttl"
+        );
+    }
+}
+
+#[test]
+fn a_resize_is_seen_by_the_next_listing() {
+    let mut bucket = Bucket::full(64, 3).start().settle();
+    (bucket.stored, bucket.resizes) = (size(65), 1);
+    bucket.pass(TTL * 2 / 5);
+    assert!(matches!(bucket.told, Some(SlotEvent::Refused { resized: true, .. })));
+}
+
+#[test]
+fn where_listings_fail_the_slots_are_read_in_turn_and_a_listing_is_tried_again_after_each_round() {
+    let mut bucket = Bucket::full(6, 5);
+    bucket.lists = false;
+    let mut bucket = bucket.start();
+    bucket.pass(TTL * 5);
+    assert!((3..=7).contains(&bucket.listings), "{} listings", bucket.listings);
+    let began = bucket.now;
+    bucket.pass(TTL * 10);
+    assert!(bucket.calls_since(began) <= 40 && bucket.told.is_none());
+    bucket.slots[4] = SlotLife::Released(bucket.now);
+    bucket.pass(TTL * 11 / 10 * (6 + 3) / 4);
+    assert!(bucket.is_granted(4));
+
+    let mut bucket = Bucket::full(6, 5);
+    bucket.lists = false;
+    let mut bucket = bucket.start();
+    bucket.pass(TTL * 5);
+    bucket.lists = true;
+    bucket.pass(TTL * 4);
+    bucket.slots[4] = SlotLife::Released(bucket.now);
+    bucket.pass(TTL * 2 / 5);
+    assert!(bucket.is_granted(4), "it lists again");
+}
+
+#[test]
+fn listings_that_never_change_delay_a_contender_and_do_not_stop_it() {
+    for slots in [4, 16] {
+        let mut bucket = Bucket::full(slots, 2).start().settle();
+        bucket.stuck = Some(bucket.listing());
+        bucket.pass(TTL * 3);
+        bucket.slots[1] = SlotLife::Released(bucket.now);
+        bucket.pass(TTL * (slots + 2));
+        assert!(bucket.is_granted(1), "{slots} slots");
     }
 }

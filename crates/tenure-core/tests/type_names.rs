@@ -15,6 +15,9 @@ const SAME_NOTION: &[(&str, &str, &str)] = &[
     ("tenure", "LeaseSet", BLOCKING),
     ("tenure", "Request", BLOCKING),
     ("tenure", "SetRequest", BLOCKING),
+    ("tenure", "Slot", BLOCKING),
+    ("tenure", "SlotGroup", BLOCKING),
+    ("tenure", "Slots", BLOCKING),
     ("tenure", "Term", BLOCKING),
 ];
 

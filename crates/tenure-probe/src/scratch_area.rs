@@ -2,11 +2,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future, stream};
 use tenure_store::{
-    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason, Removal,
-    Store, StoreError, StoreFuture, Version,
+    Administration, BoxStream, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Reason, Removal,
+    Store, StoreError, StoreFuture, Version, Write,
 };
 
 use crate::ledger::{Ledger, Loss};
@@ -124,7 +123,7 @@ impl Store for ScratchArea {
         })
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
         Box::pin(async move {
             let key = self.scratch_name.stored_key(key)?;
             let loss = self.ledger.take_loss();
@@ -133,7 +132,7 @@ impl Store for ScratchArea {
             }
             self.ledger.count(|calls| &mut calls.writes);
             self.ledger.writes(&key);
-            let answer = self.store.put(&key, value, expect).await;
+            let answer = self.store.write(&key, write).await;
             self.ledger.note_answer(&key, &answer);
             if loss == Some(Loss::Answer) {
                 return Err(StoreError::unknown("the answer was lost deliberately"));
@@ -152,6 +151,22 @@ impl Store for ScratchArea {
         };
         let keys = stream::once(listing).flat_map(stream::iter);
         keys.filter_map(async |key| key.map(|key| self.scratch_name.own_key(&key)).transpose()).boxed()
+    }
+
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        let outside = self.scratch_name.stored_prefix(prefix).ok()?;
+        let has_stamps = self.store.list_stamped(&outside).is_some();
+        let listing = async move {
+            self.ledger.count(|calls| &mut calls.lists);
+            match self.store.list_stamped(&outside) {
+                Some(listing) => listing.collect().await,
+                None => vec![],
+            }
+        };
+        let own = |listed: Listed| Some(Listed::new(self.scratch_name.own_key(&listed.key)?, listed.stamp));
+        let entries = stream::once(listing).flat_map(stream::iter::<Vec<_>>);
+        let entries = entries.filter_map(move |listed| future::ready(listed.map(own).transpose()));
+        has_stamps.then(|| entries.boxed())
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {

@@ -4,13 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tenure::store::Memory;
 use tenure_conformance::broken::{Broken, Lie};
 use tenure_probe::{Fitness, Plan, Probe, ProbeError, Qualification, Taken};
 use tenure_store::{
     BoxFuture, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, Store,
-    StoreError,
+    StoreError, Write,
 };
 
 /// DigitalOcean Spaces matches an ETag only without its quotes, and answers 412 to every other replace.
@@ -29,15 +28,10 @@ impl Store for Picky {
         self.memory.get(key)
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
-        match expect {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> BoxFuture<'a, Result<Put, StoreError>> {
+        match write.expect {
             Expect::Version(_) if !self.bare => Box::pin(async { Ok(Put::Conflict(Conflict)) }),
-            expect => self.memory.put(key, value, expect),
+            _ => self.memory.write(key, write),
         }
     }
 

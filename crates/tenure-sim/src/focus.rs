@@ -38,6 +38,8 @@ pub enum Focus {
     Twins,
     /// Scripts with handles, whose commands are killed or cancelled.
     Scripts,
+    /// A store whose server restarts, and may bring back an older snapshot.
+    Restarts,
     /// A store that lies.
     Liars,
     /// Long fair contention after healing.
@@ -78,6 +80,7 @@ impl Focus {
         Self::Foreign,
         Self::Twins,
         Self::Scripts,
+        Self::Restarts,
         Self::Liars,
         Self::Fairness,
         Self::Calm,
@@ -109,6 +112,7 @@ impl Focus {
             Self::Foreign => "foreign",
             Self::Twins => "twins",
             Self::Scripts => "scripts",
+            Self::Restarts => "restarts",
             Self::Liars => "liars",
             Self::Fairness => "fairness",
             Self::Calm => "calm",

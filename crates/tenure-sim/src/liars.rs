@@ -11,7 +11,7 @@ use futures_util::{FutureExt, stream};
 use tenure_core::check::connect_check;
 use tenure_store::{
     Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading,
-    Store, StoreError, StoreFuture, Version,
+    Store, StoreError, StoreFuture, Version, Write,
 };
 
 use crate::rng::Rng;
@@ -86,7 +86,7 @@ impl Liar {
         }
     }
 
-    fn write(&self, value: Bytes, expect: &Expect) -> Put {
+    fn apply(&self, value: Bytes, expect: &Expect) -> Put {
         let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
         let holds = match (expect, &*entry) {
             (Expect::Absent, present) => present.is_none() || self.ignores_create(),
@@ -137,8 +137,8 @@ impl Store for Liar {
         Box::pin(std::future::ready(Ok(Reading::new(entry))))
     }
 
-    fn put<'a>(&'a self, _: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
-        Box::pin(std::future::ready(Ok(self.write(value, &expect))))
+    fn write<'a>(&'a self, _: &'a Key, write: Write) -> StoreFuture<'a, Put> {
+        Box::pin(std::future::ready(Ok(self.apply(write.value, &write.expect))))
     }
 
     fn list<'a>(&'a self, _: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {

@@ -3,6 +3,7 @@ use tenure_core::keys::KeyRules;
 use tenure_core::machine::{Rules, Standard};
 use tenure_core::set::SetRules;
 use tenure_core::slots::SlotRules;
+use tenure_store::{QuarantineRules, StandardQuarantine};
 
 use crate::primitives::PrimitivesWorld;
 use crate::world::World;
@@ -20,6 +21,7 @@ pub struct Seed {
     pub(crate) sets: &'static dyn SetRules,
     pub(crate) keys: &'static dyn KeyRules,
     pub(crate) slots: &'static dyn SlotRules,
+    pub(crate) quarantine: &'static dyn QuarantineRules,
     pub(crate) bug: Bug,
     pub(crate) wanted: Option<Invariant>,
 }
@@ -73,6 +75,7 @@ impl Seed {
             sets: &Standard,
             keys: &Standard,
             slots: &Standard,
+            quarantine: &StandardQuarantine,
             bug: Bug::None,
             wanted: None,
         }

@@ -56,6 +56,7 @@ counted! {
         Restored: 500, "record restored from an older copy";
         Foreign: 200, "record replaced by foreign bytes";
         StoreStepped: 1_000, "store clock stepped forward";
+        StoreRestarted: 0, "server restarted, perhaps with an older snapshot";
         WitnessCopied: 700, "witness file copied";
         WitnessEmpty: 700, "witness file found empty on a machine made from an image";
         Unlisted: 5_000, "nonce could not be listed in the witness";
@@ -131,6 +132,7 @@ counted! {
         HeldBeyondSize: 2_500, "slots beyond the size kept by their holders after a shrink";
         SlotFreed: 3_000, "slot freed under fair contention while a contender waited";
         GroupFull: 9_000, "group of slots found full";
+        LateListing: 300, "listing that was late";
         WaitedInFullGroup: 50, "contender waited in a full group, and its calls were counted";
         SizeRefused: 50_000, "contender with another size refused";
         Resized: 10_000, "group of slots resized";

@@ -7,9 +7,14 @@ use tenure_sim::{Fleet, MUTANTS, Mutant};
 /// Caught in few seeds: left to the command, which has the time.
 const RARE: &[&str] = &[
     "any-time-is-a-floor",
+    "resumes-in-quarantine",
+    "quarantine-by-uptime",
+    "quarantine-without-drift",
+    "version-of-another-run",
     "freshness-from-return",
     "second-steal-restarts",
     "slot-unseen",
+    "slot-stamps-unread",
     "shows-older-leader",
 ];
 

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The underlying error, for messages and logs.
@@ -15,7 +16,8 @@ pub enum StoreError {
     /// It may have happened, or may still happen.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// The store asks for fewer requests. A proxy may still have forwarded this one.
+    /// The store asks for fewer requests. A proxy may still have forwarded this one, unless [`Throttled::cause`] says that
+    /// it was not sent.
     #[error(transparent)]
     Throttled(#[from] Throttled),
 }
@@ -62,12 +64,15 @@ pub struct Unknown {
 }
 
 /// The store asks the caller to come back later.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
-#[error("the store asks for fewer calls")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.cause.as_deref().unwrap_or("the store asks for fewer calls"))]
 #[non_exhaustive]
 pub struct Throttled {
     /// The pause that the store asks for, if it names one.
     pub after: Option<Duration>,
+    /// The reason, in a sentence, if this store held back the call itself. Such a call was not sent: it certainly has no
+    /// effect, now or later.
+    pub cause: Option<Arc<str>>,
 }
 
 impl StoreError {
@@ -83,7 +88,12 @@ impl StoreError {
 
     /// A call that the store asks to repeat later.
     pub fn throttled(after: Option<Duration>) -> Self {
-        Self::Throttled(Throttled { after })
+        Self::Throttled(Throttled { after, cause: None })
+    }
+
+    /// A call that this store did not send, and that the caller may repeat after a pause. `cause` says why.
+    pub fn withheld(after: Duration, cause: impl Into<Arc<str>>) -> Self {
+        Self::Throttled(Throttled { after: Some(after), cause: Some(cause.into()) })
     }
 }
 
@@ -97,5 +107,21 @@ impl std::fmt::Display for Reason {
             Self::Damaged => "the stored data is damaged",
             Self::Gone => "the store is gone",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_throttled_call_says_why_if_the_store_knows_it() {
+        assert_eq!(StoreError::throttled(None).to_string(), "the store asks for fewer calls");
+        let cause =
+            "the server started 12s ago and may have forgotten leases: nothing is granted for 49s more";
+        let after = Duration::from_secs(49);
+        let withheld = StoreError::withheld(after, cause);
+        assert_eq!(withheld.to_string(), cause);
+        assert!(matches!(withheld, StoreError::Throttled(Throttled { after: Some(a), .. }) if a == after));
     }
 }

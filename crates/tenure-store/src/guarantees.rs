@@ -14,6 +14,14 @@ pub struct Guarantees {
     pub linearizable_reads: bool,
     /// An acknowledged write is never lost, neither by failover nor by restart nor otherwise.
     pub keeps_acknowledged: bool,
+    /// After each event that may have lost acknowledged writes, the store grants nothing until every lease from before
+    /// it has run out. With a [`ttl_max`](Self::ttl_max), this makes leases safe on a store that may lose such writes,
+    /// but not plain keys.
+    pub quarantine: bool,
+    /// The option of the URL by which an operator accepted that acknowledged writes may be lost, such as
+    /// `accept=restart`; `None` if there is none. Leases are allowed then. After a loss two may hold one lease, and only
+    /// the fence protects.
+    pub accepted_loss: Option<&'static str>,
     /// Equal bytes never give an equal version. (Content hashes do: Tenure puts a nonce into every write.)
     pub unique_versions: bool,
     /// Distance between the programs that see the same keys.
@@ -33,6 +41,8 @@ pub struct Guarantees {
     pub watch: bool,
     /// Minimum interval between two writes of one key.
     pub write_interval: Duration,
+    /// Longest ttl of a holder on this store; `None` if there is no limit. The quarantine is as long.
+    pub ttl_max: Option<Duration>,
     /// Maximum size of a value, in bytes.
     pub value_max: usize,
 }
@@ -72,11 +82,25 @@ impl Guarantees {
             (self.atomic_create, "atomic create"),
             (self.atomic_replace, "atomic replace"),
             (self.linearizable_reads, "linearizable reads"),
-            (self.keeps_acknowledged, "keeping acknowledged writes"),
+            (
+                self.keeps_acknowledged || self.forgets_safely() || self.accepted_loss.is_some(),
+                "keeping acknowledged writes",
+            ),
             (self.reach > Reach::Nothing, "a reach"),
             (self.write_interval < Duration::MAX, "how often a key may be written"),
         ];
         needed.iter().filter(|(promised, _)| !promised).map(|(_, name)| *name).collect()
+    }
+
+    /// True if plain keys may be changed: the store keeps each change, or an operator accepted that it may lose some. An
+    /// operator who left the quarantine on has not accepted the losses of a restart.
+    pub fn allows_plain_keys(&self) -> bool {
+        self.keeps_acknowledged || (self.accepted_loss.is_some() && !self.quarantine)
+    }
+
+    /// True if leases are safe although the store may lose acknowledged writes.
+    fn forgets_safely(&self) -> bool {
+        self.quarantine && self.ttl_max.is_some()
     }
 }
 
@@ -87,12 +111,15 @@ impl Default for Guarantees {
             atomic_replace: false,
             linearizable_reads: false,
             keeps_acknowledged: false,
+            quarantine: false,
+            accepted_loss: None,
             unique_versions: false,
             reach: Reach::Nothing,
             clock: StoreClock::Nothing,
             clock_tick: Duration::from_secs(1),
             watch: false,
             write_interval: Duration::MAX,
+            ttl_max: None,
             value_max: 0,
         }
     }
@@ -130,5 +157,26 @@ mod tests {
         assert_eq!(Guarantees::default().value_max, 0, "not even room for a record is promised");
         assert_eq!(Guarantees::default().clock, StoreClock::Nothing);
         assert!(!Guarantees::default().clock_tick.is_zero(), "a clock is assumed to be coarse");
+    }
+
+    #[test]
+    fn a_store_that_may_forget_needs_a_quarantine_and_a_longest_ttl() {
+        let missing = |quarantine, ttl_max| {
+            let guarantees = Guarantees { quarantine, ttl_max, ..Guarantees::default() };
+            guarantees.missing_for_leases().contains(&"keeping acknowledged writes")
+        };
+        let minute = Some(Duration::from_secs(60));
+        assert!(!missing(true, minute));
+        assert!(missing(true, None), "a lease could outlast any quarantine");
+        assert!(missing(false, minute), "a forgotten grant could be given again at once");
+    }
+    #[test]
+    fn an_accepted_loss_allows_leases_and_without_a_quarantine_also_plain_keys() {
+        let accepted = Guarantees { accepted_loss: Some("accept=restart"), ..Guarantees::default() };
+        assert!(!accepted.missing_for_leases().contains(&"keeping acknowledged writes"));
+        assert!(accepted.allows_plain_keys());
+        assert!(!Guarantees { quarantine: true, ..accepted }.allows_plain_keys());
+        assert!(!Guarantees::default().allows_plain_keys());
+        assert!(Guarantees { keeps_acknowledged: true, ..Guarantees::default() }.allows_plain_keys());
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Administration, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, StoreError};
+use crate::{
+    Administration, Expect, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Scratch, StoreError,
+    Write,
+};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,13 +43,33 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// A failed read has no effect, so every error means "unknown".
     fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading>;
 
-    /// Writes `value` if and only if the entry is as `expect` says.
+    /// Writes `write.value` if and only if the entry is as `write.expect` says.
     ///
     /// Replacing a version of a missing entry is a conflict.
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put>;
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put>;
+
+    /// Writes `value` if and only if the entry is as `expect` says, with the purpose
+    /// [`Change`](crate::Purpose::Change).
+    ///
+    /// Do not implement it: a wrapper that forwards only [`write`](Self::write) forwards every write.
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
+        self.write(key, Write::new(value, expect))
+    }
 
     /// The keys covered by `prefix`, in any order, each once.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>>;
+
+    /// The entries covered by `prefix`, each once and with a stamp, at about the cost of [`list`](Self::list); `None` if
+    /// the store has no such listing, or only one that reads every value.
+    ///
+    /// A key has another stamp after each write of other bytes, and the same stamp as long as nothing writes it. (Every
+    /// write of Tenure has other bytes.) Stamps can be compared only with stamps of other listings of the same store, for
+    /// equality. A listing may be late: it may show an earlier stamp for a while after a write. Like [hints](Self::watch), stamps only say which entry to read: neither safety
+    /// nor the judgement that a lease has run out depends on them.
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        let _ = prefix;
+        None
+    }
 
     /// Hints that something covered by `prefix` changed after this call; `None` if the store has no hints. Hints may be
     /// late, merged, spurious or missing: safety never depends on them.
@@ -80,7 +103,8 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
 
 /// A shared store is a store, of any type: code that opens stores by their address cannot name the type.
 ///
-/// Forwards every method, also those with a default: the default would hide abilities of the store.
+/// Forwards every method, also those with a default: the default would hide abilities of the store. Only `put` is
+/// always the default.
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn guarantees(&self) -> Guarantees {
         (**self).guarantees()
@@ -90,12 +114,16 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).get(key)
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
-        (**self).put(key, value, expect)
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
+        (**self).write(key, write)
     }
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         (**self).list(prefix)
+    }
+
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        (**self).list_stamped(prefix)
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {

@@ -11,8 +11,8 @@ use tenure::blocking::{Coordinator, Lease, Request};
 use tenure::clock::{BootClock, ManualClock};
 use tenure::store::Memory;
 use tenure::{
-    AttemptReport, ErrorKind, EventReport, Forgotten, Handle, Holder, Lost, Prefix, Recorder, Standing,
-    WhyKept, WitnessPart,
+    AttemptReport, ErrorKind, EventReport, Forgotten, GroupFull, Handle, Holder, Lost, Prefix, Recorder,
+    Standing, WhyKept, WitnessPart,
 };
 use tenure_store::Store;
 
@@ -289,5 +289,38 @@ fn a_set_of_leases_is_held_together_and_lost_together() {
         assert_kind(set.check(), ErrorKind::Lost);
         other.all_of(["x", "y"]).unwrap().ttl(TTL).try_acquire().unwrap().release().unwrap();
         assert_kind(one.all_of(["x", "x"]), ErrorKind::Invalid);
+    });
+}
+
+#[test]
+fn a_full_group_of_slots_names_its_holders_and_a_waiting_thread_is_granted_the_slot_that_is_freed() {
+    with_each_store(|store| {
+        let (one, other) = (connect(Arc::clone(&store), "one"), connect(store, "other"));
+        let slots = |of: &Coordinator| of.slots("gpu", 2).unwrap().ttl(TTL);
+        let first = slots(&one).value("v").acquire().unwrap();
+        let second = slots(&one).try_acquire().unwrap();
+        assert_eq!((first.group().as_str(), first.index() + second.index()), ("gpu", 1));
+        first.check().unwrap();
+
+        let full = slots(&other).try_acquire().unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::Held, "{full}");
+        assert_eq!(GroupFull::of(&full).unwrap().holders.len(), 2);
+        let group = other.slot_group("gpu").unwrap();
+        assert_eq!((group.size().unwrap(), group.holders().unwrap().len()), (Some(2), 2));
+        assert_eq!(other.slot_groups().unwrap(), [group.name().clone()]);
+
+        let request = slots(&other).wait(PATIENCE);
+        let waiting = spawn(move || request.acquire());
+        first.release().unwrap();
+        let third = waiting.join().unwrap().unwrap();
+        assert_eq!(third.index(), first.index());
+        assert!(third.into_lease().token() > first.token());
+        assert_eq!(first.lost(), Lost::Released);
+
+        let mut request = slots(&one);
+        assert_eq!((request.resize(3).unwrap(), request.size().unwrap()), (2, Some(3)));
+        assert_kind(slots(&other).try_acquire(), ErrorKind::Invalid);
+        assert_eq!(request.holders().unwrap()[0].index, second.index());
+        assert_kind(one.slots("gpu", 0), ErrorKind::Invalid);
     });
 }

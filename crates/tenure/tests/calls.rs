@@ -2,12 +2,15 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tenure::Timing;
+use tenure::clock::Clock;
 use tenure::store::memory::{GetFault, PutFault};
-use tenure_store::StoreClock;
+use tenure::{Coordinator, Denied, ErrorKind, Timing};
+use tenure_store::{Purpose, StoreClock, StoreError};
 
+use support::odd::Odd;
 use support::{World, eventually, spawn};
 
 const TTL: Duration = Duration::from_secs(15);
@@ -302,4 +305,119 @@ async fn of_three_writers_of_one_key_two_wait_for_one_interval_and_a_later_write
     });
     released.unwrap();
     assert!(puts.0 == 4 && puts.1 > 4, "the release comes soon after the grant: {puts:?}");
+}
+
+/// A process, and the purposes of all writes that its store has received since the last call of the function.
+async fn recorded(world: &World) -> (Coordinator, impl Fn() -> Vec<(String, Purpose)>) {
+    let purposes = Arc::new(Mutex::new(Vec::new()));
+    let written = Arc::clone(&purposes);
+    let store = Odd::new(&world.memory).at_write(move |key, write| {
+        written.lock().unwrap().push((key.as_str().to_owned(), write.purpose));
+        None
+    });
+    let clock = Arc::new(world.clock.clone());
+    let process = Coordinator::builder().clock(clock).connect(store).await.unwrap();
+    (process, move || std::mem::take(&mut *purposes.lock().unwrap()))
+}
+
+#[tokio::test]
+async fn the_store_learns_which_writes_of_a_lease_grant_renew_and_release() {
+    let world = World::new();
+    let (a, written) = recorded(&world).await;
+    let lease = a.lease("k").unwrap().acquire().await.unwrap();
+    let purposes = |of: &[Purpose]| of.iter().map(|one| ("k".to_owned(), *one)).collect::<Vec<_>>();
+    let granted = Purpose::Grant { token: lease.token().get() };
+    assert_eq!(written(), purposes(&[Purpose::Change, granted]), "the plant and the grant");
+    lease.renew().await.unwrap();
+    assert_eq!(written(), purposes(&[Purpose::Renewal]));
+    lease.release().await.unwrap();
+    assert_eq!(written(), purposes(&[Purpose::Release]));
+}
+
+#[tokio::test]
+async fn a_revocation_is_a_change_and_its_acknowledgement_a_release() {
+    let world = World::new();
+    let (a, written) = recorded(&world).await;
+    let (b, written_by_b) = recorded(&world).await;
+    let lease = a.lease("k").unwrap().acquire().await.unwrap();
+    written();
+    let revoker = spawn(b.lease("k").unwrap().revoke("moving").acquire());
+    while !lease.cancellation_token().is_cancelled() {
+        world.pass(SECOND).await;
+    }
+    drop(lease);
+    let taken = revoker.await.unwrap().unwrap();
+    let granted = Purpose::Grant { token: taken.token().get() };
+    let by_b: Vec<_> = written_by_b().into_iter().map(|(_, purpose)| purpose).collect();
+    assert_eq!(by_b, [Purpose::Change, granted]);
+    assert_eq!(written().last().unwrap().1, Purpose::Release);
+}
+
+#[tokio::test]
+async fn terms_and_slots_are_grants_and_the_size_of_a_group_is_a_change() {
+    let world = World::new();
+    let (a, written) = recorded(&world).await;
+    let term = a.election("leader").unwrap().campaign().unwrap().next().await.unwrap();
+    let led = Purpose::Grant { token: term.token().get() };
+    assert!(written().contains(&("leader".to_owned(), led)));
+    let slot = a.slots("group", 2).unwrap().acquire().await.unwrap();
+    let taken = Purpose::Grant { token: slot.token().get() };
+    let (grants, others): (Vec<_>, Vec<_>) =
+        written().into_iter().partition(|(_, purpose)| matches!(purpose, Purpose::Grant { .. }));
+    assert_eq!(grants, [(slot.key().as_str().to_owned(), taken)]);
+    assert!(others.iter().all(|(_, purpose)| *purpose == Purpose::Change), "size and plants: {others:?}");
+}
+
+#[tokio::test]
+async fn a_plain_key_is_changed_renewed_and_released_and_never_granted() {
+    let world = World::new();
+    let (a, written) = recorded(&world).await;
+    let keys = a.keys();
+    keys.create_if_absent("k", "one", Some(TTL)).await.unwrap();
+    keys.renew("k").await.unwrap();
+    keys.release("k").await.unwrap();
+    let purposes: Vec<_> = written().into_iter().map(|(_, purpose)| purpose).collect();
+    assert_eq!(purposes, [Purpose::Change, Purpose::Change, Purpose::Renewal, Purpose::Release]);
+}
+
+/// A process on a store that holds back everything but renewals and releases until this many seconds have passed.
+async fn on_withholding_store(world: &World, seconds: u32) -> Coordinator {
+    let clock = world.clock.clone();
+    let until = clock.now() + seconds * SECOND;
+    let now = clock.clone();
+    let store = Odd::new(&world.memory).at_write(move |_, write| {
+        let after = until.since(now.now());
+        let waits = !after.is_zero() && !matches!(write.purpose, Purpose::Renewal | Purpose::Release);
+        waits.then(|| StoreError::withheld(after, "the server may have forgotten leases"))
+    });
+    Coordinator::builder().clock(Arc::new(clock)).connect(store).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_grant_that_the_store_withholds_is_denied_with_the_reason_and_leaves_nothing_in_flight() {
+    let world = World::new();
+    let a = on_withholding_store(&world, 49).await;
+    let before = world.memory.calls();
+    let error = a.lease("k").unwrap().try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Held);
+    assert_eq!(error.denied(), Some(&Denied::Withheld(49 * SECOND)));
+    assert!(error.to_string().contains("the store holds back grants for 49s more"), "{error}");
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "the server may have forgotten leases");
+    world.pass(TTL).await;
+    assert_eq!(world.calls_since(before), (1, 0), "nothing may have landed, so nothing is read back");
+}
+
+#[tokio::test]
+async fn a_waiting_contender_is_granted_once_the_store_no_longer_withholds_grants() {
+    let world = World::new();
+    let a = on_withholding_store(&world, 49).await;
+    let before = world.memory.calls();
+    let waiting = spawn(a.lease("k").unwrap().acquire());
+    world.pass(48 * SECOND).await;
+    assert!(!waiting.is_finished());
+    let (reads, _) = world.calls_since(before);
+    assert!(reads <= 2, "{reads} reads: it waits as long as the store says");
+    world.pass(4 * SECOND).await;
+    drop(waiting.await.unwrap().unwrap());
 }

@@ -113,6 +113,32 @@ async fn it_does_so_also_on_the_file_store() {
 }
 
 #[tokio::test]
+async fn a_shutdown_ends_a_campaign_at_once_while_the_node_lets_the_others_try_or_is_unhealthy() {
+    let world = World::new();
+    for is_healthy in [true, false] {
+        let a = world.process("a").await;
+        let healthy = Arc::new(AtomicBool::new(true));
+        let checked = Arc::clone(&healthy);
+        let election =
+            election(&a).health_check(Duration::from_secs(1), move || checked.load(Ordering::SeqCst));
+        let mut campaign = election.campaign().unwrap();
+        campaign.next().await.unwrap().resign().await.unwrap();
+        healthy.store(is_healthy, Ordering::SeqCst);
+        let paused = spawn(async move { (campaign.next().await, campaign.next().await) });
+        world.settle().await;
+        world.pass(if is_healthy { MOMENT } else { TTL }).await;
+        assert!(!paused.is_finished());
+        a.shutdown().await.unwrap();
+        // The time of this world stands still.
+        eventually("the campaign ends", || paused.is_finished()).await;
+        let (ended, next) = paused.await.unwrap();
+        for error in [ended.unwrap_err(), next.unwrap_err()] {
+            assert!(error.to_string().contains("is shut down"), "healthy: {is_healthy}, {error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_node_alone_leads_again_one_poll_period_after_it_resigned() {
     let world = World::new();
     let a = world.process("a").await;

@@ -4,13 +4,16 @@ mod support;
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tenure::clock::{BootClock, Clock};
 use tenure::election::gate::{LeaderGateLayer, NotLeader};
+use tenure::store::Memory;
 use tenure::store::memory::GetFault;
 use tenure::{Coordinator, Election, Holder, Term};
+use tokio_util::sync::CancellationToken;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use support::{World, eventually, spawn};
@@ -135,4 +138,77 @@ async fn a_node_that_becomes_the_leader_does_not_call_a_service_that_is_not_read
     assert!(ready.call(1).await.unwrap_err().is::<NotLeader>());
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     assert_eq!(gate.ready().await.unwrap().call(2).await.unwrap(), "served 2");
+}
+
+/// Requests that are being served, by node. Two nodes never serve at the same time.
+#[derive(Debug, Default)]
+struct Serving(Mutex<[usize; 2]>);
+
+/// One request that is being served, until it ends or is dropped.
+struct Served(Arc<Serving>, usize);
+
+impl Serving {
+    fn begin(self: &Arc<Self>, node: usize) -> Served {
+        let mut running = self.0.lock().unwrap();
+        running[node] += 1;
+        assert_eq!(running[1 - node], 0, "two nodes serve at once");
+        Served(Arc::clone(self), node)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap()[self.1] -= 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_requests_are_never_served_by_two_nodes_while_the_leader_changes() {
+    let (store, serving) = (Memory::new(), Arc::new(Serving::default()));
+    let served = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let over = CancellationToken::new();
+    let mut tasks = Vec::new();
+    for (node, address) in ["http://a", "http://b"].into_iter().enumerate() {
+        let process = Coordinator::connect(store.clone()).await.unwrap();
+        let election = election(&process, address).ttl(Duration::from_secs(1));
+        let (serving, counted) = (Arc::clone(&serving), Arc::clone(&served));
+        let service = service_fn(move |()| {
+            let (serving, counted) = (Arc::clone(&serving), Arc::clone(&counted));
+            async move {
+                let _served = serving.begin(node);
+                BootClock.sleep_until(BootClock.now() + Duration::from_millis(5)).await;
+                counted[node].fetch_add(1, Ordering::SeqCst);
+                Ok::<_, Infallible>(())
+            }
+        });
+        let gate = LeaderGateLayer::new(&election).unwrap().layer(service);
+        for _ in 0..8 {
+            let (gate, over) = (gate.clone(), over.clone());
+            tasks.push(spawn(async move {
+                while !over.is_cancelled() {
+                    if let Err(error) = gate.clone().oneshot(()).await {
+                        assert!(error.is::<NotLeader>(), "{error}");
+                        BootClock.sleep_until(BootClock.now() + Duration::from_millis(1)).await;
+                    }
+                }
+            }));
+        }
+        let over = over.clone();
+        tasks.push(spawn(async move {
+            let mut campaign = election.campaign().unwrap();
+            // Each node leads for a moment, and resigns while requests are being served.
+            while let Some(Ok(term)) = over.run_until_cancelled(campaign.next()).await {
+                BootClock.sleep_until(BootClock.now() + Duration::from_millis(40)).await;
+                term.resign().await.unwrap();
+            }
+            process.shutdown().await.unwrap();
+        }));
+    }
+    BootClock.sleep_until(BootClock.now() + Duration::from_secs(2)).await;
+    over.cancel();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let counts = served.each_ref().map(|count| count.load(Ordering::SeqCst));
+    assert!(counts.iter().all(|count| *count > 10), "both nodes have led and served: {counts:?}");
 }

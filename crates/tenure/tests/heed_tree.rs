@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure::{
-    AttemptReport, Coordinator, Denied, ErrorKind, Event, EventReport, Holder, Lease, Recorder, Request,
-    Sighting, WitnessPart, WorkGuard,
+    AttemptReport, Coordinator, Denied, ErrorKind, Event, EventReport, GroupFull, Holder, Lease, Recorder,
+    Request, Sighting, WitnessPart, WorkGuard,
 };
 
 use file_support::{Scratch, block_on};
@@ -159,6 +159,36 @@ fn after_the_limit_the_lease_is_taken_under_a_live_tree_and_that_is_reported() {
         assert!(lease.token() > late.token());
         let taken: Vec<_> = events.until_outlived(2).await.into_iter().map(|(_, taken)| taken).collect();
         assert_eq!(taken, [false, true], "first that it waits, and then that it goes on");
+    });
+}
+
+#[test]
+fn after_the_limit_a_slot_is_taken_under_a_live_tree_and_a_full_group_names_it_until_then() {
+    block_on(async {
+        for size in [1, 2] {
+            let scratch = Scratch::new("heed-slots");
+            let late = Coordinator::builder().holder(Holder::new("late").unwrap());
+            let late = late.connect(scratch.store()).await.unwrap();
+            let mut held = Vec::new();
+            for _ in 0..size {
+                let slot = late.slots("g", size).unwrap().ttl(TTL).manual().acquire().await.unwrap();
+                let acting = slot.work_guard().unwrap();
+                held.push((tree_of(&slot), acting, slot));
+            }
+            let (coordinator, events) = contender(&scratch).await;
+            let slots = coordinator.slots("g", size).unwrap().ttl(TTL).wait(PATIENCE);
+            let waited = slots.clone().heed_tree(None).wait(LONG_ENOUGH).acquire().await.unwrap_err();
+            let full = GroupFull::of(&waited).unwrap_or_else(|| panic!("{waited}"));
+            let indexes: Vec<_> = full.holders.iter().map(|held| u32::from(held.index)).collect();
+            assert_eq!(indexes, Vec::from_iter(0..size), "{waited}");
+            assert!(full.holders.iter().all(|held| held.remaining.at_most.is_zero()), "{waited}");
+
+            let slot = slots.heed_tree(Some(TTL)).acquire().await.expect("the limit is over");
+            let former = held.iter().find(|(_, _, held)| held.index() == slot.index()).unwrap();
+            assert!(slot.token() > former.2.token());
+            events.until(|_| events.outlived().last().is_some_and(|(_, taken)| *taken)).await;
+            assert!(events.outlived().last().unwrap().1, "that it goes on is reported");
+        }
     });
 }
 

@@ -202,6 +202,27 @@ async fn a_creation_waits_if_asked_to_and_reads_at_most_three_times_per_ttl() {
 }
 
 #[tokio::test]
+async fn a_waiting_creation_follows_a_release_at_once_where_the_store_has_hints() {
+    for hints in [true, false] {
+        let world = World::built(|builder| builder.declare(|guarantees| guarantees.watch = hints));
+        let a = world.process("a").await.keys();
+        create(&a, "one").await;
+        let waiting = world.process("b").await.keys().waiting(Duration::from_secs(60));
+        let waits = spawn(async move { waiting.create_if_absent("k", "two", TTL).await });
+        world.settle().await;
+        a.renew("k").await.unwrap();
+        world.pass(SECOND / 10).await;
+        assert!(!waits.is_finished(), "a renewal is no release");
+        a.release("k").await.unwrap();
+        world.pass(SECOND / 10).await;
+        world.settle().await;
+        assert_eq!(waits.is_finished(), hints);
+        world.pass(TTL).await;
+        created(waits.await.unwrap().unwrap());
+    }
+}
+
+#[tokio::test]
 async fn an_entry_without_a_ttl_outlives_its_owner_and_any_time() {
     let world = World::new();
     let entry = created(world.process("a").await.keys().create_if_absent("k", "4", None).await.unwrap());
@@ -499,6 +520,38 @@ async fn a_store_that_accepts_one_write_per_second_gets_no_more() {
 }
 
 #[tokio::test]
+async fn an_owner_counts_from_when_its_write_was_sent_and_a_renewal_that_waited_too_long_is_not_sent() {
+    let interval = 4 * SECOND;
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = interval));
+    let keys = world.process("a").await.keys();
+    let (other, ttl) = (keys.clone(), 3 * SECOND);
+    let work = spawn(async move { created(other.create_if_absent("k", "0", ttl).await.unwrap()) });
+    // The plant is sent now, the creation after the interval.
+    world.pass(interval).await;
+    let entry = work.await.unwrap();
+    assert!(entry.remaining.unwrap().at_most >= ttl);
+    world.pass(ttl - SECOND).await;
+    let before = world.memory.calls();
+    let other = keys.clone();
+    let renewal = spawn(async move { other.renew("k").await });
+    // It is in time for a decision, and its turn to write comes after the ttl.
+    world.pass(2 * SECOND).await;
+    world.pass(SECOND).await;
+    let late = renewal.await.unwrap().unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Lost, "{late}");
+    assert_eq!(world.calls_since(before).1, 0, "nothing was written");
+    let long = 15 * SECOND;
+    let other = keys.clone();
+    let work = spawn(async move { other.create_if_absent("k", "1", long).await });
+    while !work.is_finished() {
+        world.pass(SECOND / 4).await;
+    }
+    created(work.await.unwrap().unwrap());
+    world.pass(long - SECOND).await;
+    keys.renew("k").await.expect("the time counts from when the creation was sent");
+}
+
+#[tokio::test]
 async fn forgetting_a_released_key_is_no_alarm_and_its_revisions_still_grow() {
     let world = World::new();
     world.clock.advance(Duration::from_secs(86_400));
@@ -583,4 +636,35 @@ mod on_disk {
         assert_eq!(newcomer.get("k").await.unwrap().unwrap().revision, change.revision);
         std::fs::remove_dir_all(directory).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_plain_key_is_not_changed_on_a_store_that_may_forget_and_a_slot_is_granted_there() {
+    let world = World::built(|builder| {
+        builder.declare(|guarantees| {
+            (guarantees.keeps_acknowledged, guarantees.quarantine) = (false, true);
+            guarantees.ttl_max = Some(Duration::from_secs(60));
+        })
+    });
+    let a = world.process("a").await;
+    let before = world.memory.calls();
+    let keys = a.keys();
+    for refused in [
+        keys.create_if_absent("k", "one", TTL).await.map(drop),
+        keys.compare_and_set("k", Revision::ABSENT, "one", None).await.map(drop),
+        keys.renew("k").await.map(drop),
+        keys.release("k").await,
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(
+            error.to_string().contains("may lose acknowledged writes when its server restarts"),
+            "{error}"
+        );
+    }
+    assert_eq!(world.calls_since(before), (0, 0), "nothing is sent");
+    assert_eq!(keys.get("k").await.unwrap(), None, "a read changes nothing");
+    drop(a.slots("group", 2).unwrap().acquire().await.unwrap());
+    let error = a.lease("l").unwrap().ttl(Duration::from_secs(61)).try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
 }

@@ -10,14 +10,13 @@ use std::sync::{Arc, Mutex, Once};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure::store::Memory;
 use tenure::{
     AttemptOutcome, AttemptReport, Coordinator, ErrorKind, EventReport, Key, Lease, Prefix, Recorder,
 };
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Put, Reading, Store, StoreError,
+    Administration, BoxFuture, BoxStream, Guarantees, Identity, Put, Reading, Store, StoreError, Write,
 };
 
 use support::{World, eventually};
@@ -142,16 +141,11 @@ impl Store for Buggy {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> BoxFuture<'a, Result<Put, StoreError>> {
         self.at(Bug::PutCall);
         Box::pin(async move {
             self.at(Bug::PutPoll);
-            let put = self.memory.put(key, value, expect).await;
+            let put = self.memory.write(key, write).await;
             self.at(Bug::PutDone);
             put
         })

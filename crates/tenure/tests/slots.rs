@@ -2,8 +2,10 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use support::odd::Odd;
 use support::{World, eventually, poll_times, spawn};
 use tenure::store::memory::{GetFault, PutFault};
 use tenure::{Coordinator, ErrorKind, GroupFull, Key, Lost, Slot};
@@ -14,6 +16,12 @@ const TTL: Duration = Duration::from_secs(12);
 /// A store without hints, as a bucket is.
 fn without_hints() -> World {
     World::built(|builder| builder.declare(|guarantees| guarantees.watch = false))
+}
+
+/// A process that the store gives neither hints nor stamps.
+async fn without_stamps(world: &World) -> Coordinator {
+    let builder = Coordinator::builder().clock(Arc::new(world.clock.clone()));
+    builder.connect(Odd::new(&world.memory)).await.unwrap()
 }
 
 async fn slot(coordinator: &Coordinator, group: &str, slots: u32) -> Slot {
@@ -182,7 +190,10 @@ async fn bad_numbers_and_hostile_names_are_refused_before_anything_is_sent() {
     let before = world.memory.calls();
     for slots in [0, 1_025, u32::MAX] {
         let error = a.slots("gpu", slots).unwrap_err();
-        assert_eq!(error.to_string(), format!("a group has 1 to 1024 slots, not {slots}"));
+        assert_eq!(
+            error.to_string(),
+            format!("a group has 1 to 1024 slots, not {slots}: choose a number in this range")
+        );
     }
     let long = "gpu/".repeat(45) + "x";
     for group in ["", "/", "a/../b", "a//b", "a\0b", "..", ".tenure/slots/gpu/0", ".tenure/x", &long] {
@@ -254,22 +265,25 @@ async fn the_cost_of_an_acquire_in_a_group_of_64_is_that_of_a_lease_and_two_read
 }
 
 #[tokio::test]
-async fn a_contender_that_waits_in_a_full_group_of_64_reads_at_most_four_times_per_ttl() {
+async fn a_contender_that_waits_in_a_full_group_of_64_makes_at_most_four_calls_per_ttl() {
     let world = without_hints();
-    let (a, b) = (world.process("a").await, world.process("b").await);
+    let a = world.process("a").await;
     let _held = fill(&a, "gpu", 64, 64).await;
-    let before = world.memory.calls();
-    let waiting = spawn(b.slots("gpu", 64).unwrap().ttl(TTL).acquire());
-    eventually("it has read every slot", || world.calls_since(before).0 >= 65).await;
-    world.settle().await;
-    assert!(world.calls_since(before).0 <= 66);
-    for _ in 0..3 {
+    for (b, listings) in [(world.process("b").await, 2..=3), (without_stamps(&world).await, 0..=0)] {
         let before = world.memory.calls();
-        world.pass(TTL).await;
-        let (reads, _) = world.calls_since(before);
-        assert!((3..=4).contains(&reads), "{reads} reads in a ttl");
+        let waiting = spawn(b.slots("gpu", 64).unwrap().ttl(TTL).acquire());
+        eventually("it has read every slot", || world.calls_since(before).0 >= 65).await;
+        world.settle().await;
+        assert!(world.calls_since(before).0 <= 66);
+        for _ in 0..3 {
+            let before = world.memory.calls();
+            world.pass(TTL).await;
+            let calls = world.memory.calls() - before;
+            assert!((2..=4).contains(&(calls.gets + calls.lists)), "{calls:?} in a ttl");
+            assert!(listings.contains(&calls.lists), "{calls:?} in a ttl");
+        }
+        waiting.abort();
     }
-    waiting.abort();
 }
 
 #[tokio::test]
@@ -285,9 +299,24 @@ async fn a_freed_slot_is_found_at_once_by_a_hint() {
 }
 
 #[tokio::test]
-async fn a_freed_slot_is_found_without_hints_within_a_quarter_of_a_ttl_for_each_slot_and_two_more() {
+async fn a_freed_slot_is_found_by_the_next_listing_where_listings_show_stamps() {
+    for slots in [4, 64] {
+        let world = without_hints();
+        let (a, b) = (world.process("a").await, world.process("b").await);
+        let held = fill(&a, "gpu", slots, slots).await;
+        let waiting = spawn(b.slots("gpu", slots).unwrap().ttl(TTL).acquire());
+        world.pass(TTL).await;
+        held[3].release().await.unwrap();
+        world.pass(TTL * 2 / 5).await;
+        assert!(waiting.is_finished(), "{slots} slots");
+        assert_eq!(waiting.await.unwrap().unwrap().index(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_freed_slot_is_found_without_stamps_within_a_quarter_of_a_ttl_for_each_slot_and_two_more() {
     let world = without_hints();
-    let (a, b) = (world.process("a").await, world.process("b").await);
+    let (a, b) = (world.process("a").await, without_stamps(&world).await);
     let held = fill(&a, "gpu", 6, 6).await;
     let waiting = spawn(b.slots("gpu", 6).unwrap().ttl(TTL).acquire());
     world.pass(TTL).await;

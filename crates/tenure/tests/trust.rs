@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tenure::record::{self, Nonce};
 use tenure::store::Memory;
 use tenure::store::memory::GetFault;
 use tenure::{Coordinator, Error, ErrorKind, Lease, Lost, Request, Token, Verdicts};
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading, Reason,
-    Store, StoreClock, StoreError,
+    Store, StoreClock, StoreError, Write,
 };
 use tenure_testkit::key;
 
@@ -74,21 +73,17 @@ impl Store for Remote {
         self.memory.get(key)
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
             if self.lies.is_unable.load(Ordering::SeqCst) {
                 return Err(StoreError::refused(Reason::Unsupported, "no conditional writes here"));
             }
             if self.lies.ignores_conditions.load(Ordering::SeqCst) {
-                let version = self.memory.overwrite(key, value);
+                let version = self.memory.overwrite(key, write.value);
                 return Ok(Put::Applied(Applied::new(version)));
             }
-            let put = self.memory.put(key, value, expect.clone()).await?;
+            let expect = write.expect.clone();
+            let put = self.memory.write(key, write).await?;
             match (put, expect) {
                 (Put::Applied(Applied { time, .. }), Expect::Version(version))
                     if self.lies.keeps_version.load(Ordering::SeqCst) =>

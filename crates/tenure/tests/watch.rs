@@ -3,14 +3,14 @@
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
 use tenure::record::End;
 use tenure::store::memory::{GetFault, MemoryBuilder};
 use tenure::{ChangeKind, Coordinator, ErrorKind, Key, Lease, Prefix, Standing, Watch, WatchEvent};
-use tenure_store::{Store, StoreClock};
+use tenure_store::{Reason, Store, StoreClock, StoreError};
 
 use support::odd::Odd;
 use support::{World, eventually};
@@ -214,6 +214,32 @@ async fn a_store_that_goes_back_in_time_is_an_error_and_the_watch_continues() {
     let _lease = hold(&world.process("c").await, "k").await;
     let lines = told(&world, &mut watch, SLOW).await;
     assert_eq!(lines.last().unwrap(), "k Granted c", "{lines:?}");
+}
+
+#[tokio::test]
+async fn an_error_whose_request_id_changes_is_reported_once_and_then_rarely() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let _lease = hold(&a, "k").await;
+    let (fails, requests) = (Arc::new(AtomicBool::new(false)), AtomicU64::new(0));
+    let failing = Arc::clone(&fails);
+    let odd = Odd::new(&world.memory).get_failure(move || {
+        let id = requests.fetch_add(1, Ordering::SeqCst);
+        let refused =
+            || StoreError::refused(Reason::Unsupported, format!("it answered 501, request 17A{id:05}"));
+        failing.load(Ordering::SeqCst).then(refused)
+    });
+    let observer = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(odd).await.unwrap();
+    let mut watch = watch(&observer, "k");
+    assert_eq!(told(&world, &mut watch, SOON).await, ["k stands Held"]);
+    let mut leaders = observer.election("k").unwrap().observe().unwrap();
+    assert!(leaders.next().await.unwrap().is_some());
+    fails.store(true, Ordering::SeqCst);
+    let lines = told(&world, &mut watch, 10 * SLOW).await;
+    assert_eq!(lines.len(), 2, "at once, and after a minute: {lines:?}");
+    assert!(lines.iter().all(|line| line.starts_with("k problem")), "{lines:?}");
+    let errors = std::iter::from_fn(|| leaders.next().now_or_never()).take(50).filter(Result::is_err).count();
+    assert_eq!(errors, 2, "at once, and after a minute");
 }
 
 #[tokio::test]

@@ -1,10 +1,9 @@
 use std::fmt;
 
-use bytes::Bytes;
 use tenure::Coordinator;
 use tenure::store::File;
 use tenure_store::{
-    BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError, StoreFuture,
+    BoxStream, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError, StoreFuture, Write,
 };
 use tenure_testkit::{block_on, sleep_ms};
 
@@ -29,11 +28,11 @@ impl Store for Panicking {
         self.0.get(key)
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
         if key.as_str() == "bad" {
             return Box::pin(async { panic!("this store panics deliberately") });
         }
-        self.0.put(key, value, expect)
+        self.0.write(key, write)
     }
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {

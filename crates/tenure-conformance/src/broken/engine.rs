@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tenure::clock::{Clock, Instant, ManualClock};
 use tenure_store::{
-    Applied, Conflict, Entry, Expect, Key, Prefix, Put, Reading, Reason, Removal, StoreError, StoreTime,
-    Version,
+    Applied, Conflict, Entry, Expect, Key, Listed, Prefix, Put, Reading, Reason, Removal, Stamp, StoreError,
+    StoreTime, Version,
 };
 
 use super::Lie;
@@ -36,6 +36,8 @@ struct EngineState {
     misfits: u64,
     times_told: u64,
     reads: u64,
+    /// Number of listings with stamps so far.
+    listings: u64,
     newest: Option<Key>,
     wedged: BTreeSet<Key>,
     next_put: Option<Fault>,
@@ -174,6 +176,21 @@ impl Engine {
             _ => {}
         }
         keys
+    }
+
+    pub(super) fn listed(&self, prefix: &Prefix) -> Vec<Listed> {
+        let keys = self.list(prefix);
+        let mut state = self.state();
+        state.listings += 1;
+        let listed = keys.into_iter().map(|key| {
+            let mark = match (self.lie, state.slots.get(&key)) {
+                (Some(Lie::StampsStandStill), _) => String::new(),
+                (Some(Lie::StampsRestless), _) => state.listings.to_string(),
+                (_, slot) => slot.map(|slot| slot.version.to_string()).unwrap_or_default(),
+            };
+            Listed::new(key, Stamp::new(mark))
+        });
+        listed.collect()
     }
 
     pub(super) fn watch(&self, prefix: &Prefix) -> HintStream {

@@ -78,7 +78,7 @@ lies! {
     /// After a restart every entry has another version: a counter that is kept in memory.
     RestampsOnRestart = seldom("keeps", "gives every entry another version at a restart"),
     /// Entries that were not written for a while are deleted: Redis with an eviction policy, a life-cycle rule of a
-    /// bucket. Leases are written often, so only an entry without a ttl shows it.
+    /// bucket. Leases are written often, so only a plain key without a ttl shows it.
     EvictsIdleEntries = seldom("entries", "deletes entries that were not written for a while"),
     /// Values are truncated at a kilobyte: a column that is too narrow, in MySQL without strict mode.
     TruncatesValues = seldom("values", "cuts values off at a kilobyte"),
@@ -122,6 +122,10 @@ lies! {
     HidesReservedNames = seldom("slots", "does not list the names that Tenure reserves"),
     /// Every list contains everything: a gateway that drops the query.
     ListsEverything = seldom("list", "lists everything under any prefix"),
+    /// The stamp of an entry in a listing never changes: a cache in front of the listing.
+    StampsStandStill = seldom("list", "lists the first stamp of an entry for ever"),
+    /// Every listing has other stamps: the time of the listing, or an ETag of the server that answered.
+    StampsRestless = seldom("list", "lists another stamp each time"),
     /// A watch is declared and never hints: Redis without keyspace notifications, inotify on a network file system.
     NeverHints = seldom("watch", "declares a watch and never hints"),
     /// A clock is declared, but answers have no time.

@@ -14,12 +14,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::stream;
 use tenure::clock::ManualClock;
 use tenure_store::{
-    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading, Removal,
-    Scratch, Store, StoreClock, StoreError, StoreFuture, Version,
+    Administration, BoxStream, Guarantees, Identity, Key, Listed, Prefix, Put, Reach, Reading, Removal,
+    Scratch, Store, StoreClock, StoreError, StoreFuture, Version, Write,
 };
 
 use crate::TestTime;
@@ -121,12 +120,16 @@ impl Store for Broken {
         Box::pin(async { Ok(self.engine.get(key)) })
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
-        Box::pin(self.engine.put(key, value, expect, self.guarantees.write_interval))
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
+        Box::pin(self.engine.put(key, write.value, write.expect, self.guarantees.write_interval))
     }
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         Box::pin(stream::iter(self.engine.list(prefix).into_iter().map(Ok)))
+    }
+
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        Some(Box::pin(stream::iter(self.engine.listed(prefix).into_iter().map(Ok))))
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {

@@ -18,7 +18,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 async fn after_others(trial: &Trial<'_>) -> CheckResult {
-    trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
+    trial.require(trial.keeps_acknowledged, "keeping acknowledged writes")?;
     let written = write_some(trial).await?;
     for (key, value, version) in &written {
         trial.holds(key, value, version).await?;
@@ -30,7 +30,7 @@ async fn after_others(trial: &Trial<'_>) -> CheckResult {
 /// Redis without a log loses everything at a restart. At a power failure Redis with the default log loses one second,
 /// and NATS by default two minutes. A restart alone shows the first kind; to find the others, cut the power.
 async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
-    trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
+    trial.require(trial.keeps_acknowledged, "keeping acknowledged writes")?;
     trial.require(trial.promises.linearizable_reads, "linearizable reads")?;
     let written = write_some(trial).await?;
     trial.harness.restart().await.or_skip()?;

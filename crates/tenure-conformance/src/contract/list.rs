@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::join_all;
-use tenure_store::{Expect, Key, Prefix, Put, Store};
+use futures_util::{StreamExt, TryStreamExt};
+use tenure_store::{Expect, Key, Listed, Prefix, Put, Stamp, Store};
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -21,6 +21,8 @@ pub(crate) const CLAUSE: Clause = Clause {
         check!("nothing but keys is listed: no temporary, lock or failed names", no_foreign_names),
         check!("a long list is whole and has every key once", long),
         check!("the list of everything has these keys too", everything),
+        check!("a listing with stamps has the same keys", stamped_keys),
+        check!("a stamp changes with each write, and only then", stamps_follow_writes),
     ],
 };
 
@@ -108,6 +110,90 @@ async fn everything(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
+async fn stamped_keys(trial: &Trial<'_>) -> CheckResult {
+    let keys = ["stamped", "stamped/a", "stamped/b c"].map(|name| trial.key(name));
+    for key in keys.iter().chain([&trial.key("stamped-not")]) {
+        trial.create(key, &trial.value("first")).await?;
+    }
+    let prefix = Prefix::of(&keys[0]);
+    for connection in trial.connections() {
+        let mut tries = 0;
+        loop {
+            let names: Vec<_> =
+                stamps(&**connection, &prefix).await?.into_iter().map(|listed| listed.key).collect();
+            let is_whole = names.len() == keys.len() && keys.iter().all(|key| names.contains(key));
+            tries += 1;
+            ensure!(
+                is_whole || tries < TRIES_MAX,
+                "written were {keys:?}, and listed with stamps are {names:?}"
+            );
+            if is_whole {
+                break;
+            }
+            trial.harness.pause(AGAIN).await;
+        }
+    }
+    Ok(())
+}
+
+/// Waiting contenders for a slot learn from it which slots to read.
+async fn stamps_follow_writes(trial: &Trial<'_>) -> CheckResult {
+    let key = trial.key("followed");
+    let quiet = trial.key("quiet");
+    trial.create(&quiet, &trial.value("first")).await?;
+    let mut version = trial.create(&key, &trial.value("same length")).await?;
+    let mut seen = vec![Vec::new(); trial.connections().len()];
+    for _ in 0..trial.repeats().min(10) {
+        for (connection, seen) in trial.connections().iter().zip(&mut seen) {
+            let new = new_stamp(trial, &**connection, &key, seen).await?;
+            for _ in 0..STILL {
+                let again = stamp(&**connection, &key).await?;
+                ensure!(
+                    again == new,
+                    "{key} was not written, and its stamp changed from {new:?} to {again:?}"
+                );
+            }
+            seen.push(new);
+        }
+        version = trial.replace(&key, &trial.value("same length"), &version).await?;
+    }
+    for connection in trial.connections() {
+        let stamps = [stamp(&**connection, &quiet).await?, stamp(&**connection, &quiet).await?];
+        ensure!(stamps[0] == stamps[1], "{quiet} was written once, and has the stamps {stamps:?}");
+    }
+    Ok(())
+}
+
+/// The stamp of a key after a write: one that no earlier write had. A listing may be late.
+async fn new_stamp(
+    trial: &Trial<'_>,
+    store: &dyn Store,
+    key: &Key,
+    seen: &[Option<Stamp>],
+) -> Result<Option<Stamp>, Stop> {
+    for _ in 0..TRIES_MAX {
+        let shown = stamp(store, key).await?;
+        if shown.is_some() && !seen.contains(&shown) {
+            return Ok(shown);
+        }
+        trial.harness.pause(AGAIN).await;
+    }
+    fail!("{key} was written, and its stamp in the listing is one of an earlier write: {:?}", seen.last())
+}
+
+async fn stamp(store: &dyn Store, key: &Key) -> Result<Option<Stamp>, Stop> {
+    let listed = stamps(store, &Prefix::of(key)).await?;
+    Ok(listed.into_iter().find(|listed| listed.key == *key).map(|listed| listed.stamp))
+}
+
+async fn stamps(store: &dyn Store, prefix: &Prefix) -> Result<Vec<Listed>, Stop> {
+    let Some(listing) = store.list_stamped(prefix) else {
+        return Err(Stop::Skipped("the store has no listing with stamps".to_owned()));
+    };
+    let listed = listing.take(LISTED_MAX).try_collect().await;
+    listed.map_err(|error| Stop::Failed(format!("the listing with stamps broke off: {error}")))
+}
+
 /// The contract does not say how soon a list shows a write, so the check allows a little time. A list that never shows
 /// it is a failure.
 async fn lists_exactly(trial: &Trial<'_>, prefix: &str, keys: &[Key]) -> CheckResult {
@@ -152,6 +238,9 @@ async fn listed(store: &dyn Store, prefix: &Prefix) -> Result<BTreeMap<Key, usiz
     }
     Ok(times)
 }
+
+/// Number of listings that must show the same stamp.
+const STILL: usize = 3;
 
 /// Number of further attempts before a missing name is a failure.
 const TRIES_MAX: usize = 5;

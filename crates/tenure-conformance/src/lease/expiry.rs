@@ -54,9 +54,9 @@ async fn lands_too_late(trial: &Trial<'_>) -> CheckResult {
     let (first, next) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("late");
     let lease = renewing_until_lost(&world, &first, &key).await?;
-    for write in first.wire.take_late_writes() {
+    for late in first.wire.take_late_writes() {
         // The first is applied, because the lease was not taken over, and the others find another version.
-        let _ = trial.put(trial.writer(), &write.key, &write.value, &write.expect).await?;
+        let _ = trial.write(trial.writer(), &late.key, &late.write).await?;
     }
     is_lost(&lease, "after a renewal landed too late")?;
     first.wire.open();

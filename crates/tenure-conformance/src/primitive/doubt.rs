@@ -31,7 +31,7 @@ async fn lose_in_each_write(
     trial: &Trial<'_>,
     lose_next: fn(&dyn Harness) -> BoxFuture<'_, Supported>,
 ) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let (process, other) = (world.process(0).await?, world.process(1).await?);
     let (keys, observer) = (process.coordinator.keys(), other.coordinator.keys());
     let key = trial.key("changed");

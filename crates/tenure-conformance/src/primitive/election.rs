@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt;
 use futures_util::future::select_all;
-use tenure::{Campaign, Election, Leaders, Ran, Term, Token};
+use tenure::{Campaign, Election, ErrorKind, Leaders, Ran, Term, Token};
 use tenure_store::Key;
 
 use crate::check::{Clause, check};
@@ -73,10 +73,19 @@ impl Observed {
         Self { leaders, latest: Token::ZERO }
     }
 
-    /// Waits until the observer shows the leader with this token.
+    /// Waits until the observer shows the leader with this token. It may fail to read a few times: a server that ends an
+    /// idle connection has done nothing wrong.
     async fn until(&mut self, token: Token) -> CheckResult {
+        let mut failures = 0;
         while self.latest < token {
-            let Some(leader) = self.leaders.next().await.map_err(failed)? else { continue };
+            let seen = match self.leaders.next().await {
+                Err(error) if error.kind() == ErrorKind::Unavailable && failures < READ_FAILURES_MAX => {
+                    failures += 1;
+                    continue;
+                }
+                seen => seen.map_err(failed)?,
+            };
+            let Some(leader) = seen else { continue };
             ensure!(
                 leader.token >= self.latest,
                 "an observer of token {} was shown an older leader, with token {}",
@@ -128,3 +137,6 @@ fn node(world: &World<'_>, process: &Process, key: &Key) -> Election {
 
 /// Without hints, each costs two thirds of a ttl.
 const TERMS: usize = 3;
+
+/// Number of failed reads that an observer may have for each leader.
+const READ_FAILURES_MAX: u32 = 3;

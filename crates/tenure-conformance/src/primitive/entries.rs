@@ -22,7 +22,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 
 /// Every racer is an owner of its own. All rounds run at the same time, each on a separate key.
 async fn one_creator(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let mut processes = Vec::new();
     for number in 0..trial.connections().len() {
         processes.push(world.process(number).await?);
@@ -70,7 +70,7 @@ async fn one_creator(trial: &Trial<'_>) -> CheckResult {
 }
 
 async fn owner_only(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let (process, other) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("owned");
     let name = || Holder::new("an owner").expect("a name without surprises");
@@ -107,7 +107,7 @@ async fn owner_only(trial: &Trial<'_>) -> CheckResult {
 }
 
 async fn run_out(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let (process, other) = (world.process(0).await?, world.process(1).await?);
     let (owner, observer) = (process.coordinator.keys(), other.coordinator.keys());
     let [left, kept, forever] = ["left", "kept", "forever"].map(|name| trial.key(name));
@@ -154,7 +154,7 @@ async fn run_out(trial: &Trial<'_>) -> CheckResult {
 
 /// Held, and vacant.
 async fn kinds_apart(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let (process, other) = (world.process(0).await?, world.process(1).await?);
     let (owner, stranger) = (process.coordinator.keys(), other.coordinator.keys());
     let (lease_key, entry_key) = (trial.key("lease"), trial.key("entry"));
@@ -200,7 +200,7 @@ async fn refused_as_lease(
 }
 
 async fn listed(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let (process, other) = (world.process(0).await?, world.process(1).await?);
     let owner = process.coordinator.keys();
     let keys = ["list/a", "list/b", "list/deep/c"].map(|name| trial.key(name));

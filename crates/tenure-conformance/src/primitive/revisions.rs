@@ -22,7 +22,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 
 /// Each racer adds one, several times, by compare-and-set alone.
 async fn no_lost_update(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let key = trial.key("counter");
     let mut processes = Vec::new();
     for number in 0..COUNTERS {
@@ -100,7 +100,7 @@ async fn count(keys: &Keys, key: &Key) -> Result<Counted, Error> {
 }
 
 async fn old_revision(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let (process, other) = (world.process(0).await?, world.process(1).await?);
     let (a, b) = (process.coordinator.keys(), other.coordinator.keys());
     let key = trial.key("changed");
@@ -137,7 +137,7 @@ async fn old_revision(trial: &Trial<'_>) -> CheckResult {
 }
 
 async fn grow(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     let key = trial.key("growing");
     let mut latest = Revision::ABSENT;
     for number in 0..GROWTHS {
@@ -167,7 +167,7 @@ async fn grow(trial: &Trial<'_>) -> CheckResult {
 
 /// Only the store's clock remembers the deleted record. The next process has seen nothing.
 async fn across_a_deletion(trial: &Trial<'_>) -> CheckResult {
-    let world = World::new(trial)?;
+    let world = World::for_keys(trial)?;
     trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("deleted");
     let mut latest = Revision::ABSENT;

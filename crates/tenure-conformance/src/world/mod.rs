@@ -16,7 +16,7 @@ use tenure_store::{Entry, Expect, Key, Put, Store};
 use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 use process::Process;
-use wire::Wire;
+use wire::{LateWrite, Wire};
 
 /// The surroundings of a check of leases: processes, time that passes while they act, and the questions of all checks.
 ///
@@ -28,6 +28,12 @@ pub(crate) struct World<'t> {
 }
 
 impl<'t> World<'t> {
+    /// A world for checks of plain keys, which are refused on a store that may lose acknowledged writes.
+    pub(crate) fn for_keys(trial: &'t Trial<'t>) -> Result<Self, Stop> {
+        trial.require(trial.promises.allows_plain_keys(), "keeping acknowledged writes")?;
+        Self::new(trial)
+    }
+
     /// Ends the check as skipped if the store promises too little for leases.
     pub(crate) fn new(trial: &'t Trial<'t>) -> Result<Self, Stop> {
         let missing = trial.promises.missing_for_leases();
@@ -182,8 +188,8 @@ impl<'t> World<'t> {
             let busy = "the holder was too late to write: the machine is too busy for this ttl";
             return Err(Stop::Skipped(busy.into()));
         }
-        for write in late {
-            let put = self.trial.put(self.trial.writer(), &write.key, &write.value, &write.expect).await?;
+        for LateWrite { key, write } in late {
+            let put = self.trial.write(self.trial.writer(), &key, &write).await?;
             let Put::Applied(applied) = put else { continue };
             let expected = match &write.expect {
                 Expect::Absent => "nothing".to_owned(),
@@ -192,7 +198,7 @@ impl<'t> World<'t> {
             fail!(
                 "a write to {} that expected {expected} arrived late, after something else had been written, and was \
                  applied as version {}",
-                write.key,
+                key,
                 applied.version
             );
         }

@@ -3,10 +3,9 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use bytes::Bytes;
 use tenure_store::{
-    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, Store,
-    StoreError, StoreFuture,
+    Administration, BoxStream, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Scratch, Store,
+    StoreError, StoreFuture, Write,
 };
 
 /// The wire between one process and the store. A check can cut it, or delay the calls over it. A clone is the same
@@ -42,8 +41,7 @@ enum WireMode {
 #[derive(Clone, Debug)]
 pub(crate) struct LateWrite {
     pub(crate) key: Key,
-    pub(crate) value: Bytes,
-    pub(crate) expect: Expect,
+    pub(crate) write: Write,
 }
 
 impl Wire {
@@ -114,12 +112,12 @@ impl Store for Wire {
         })
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
         Box::pin(async move {
             match self.mode() {
-                WireMode::Open => self.store.put(key, value, expect).await,
+                WireMode::Open => self.store.write(key, write).await,
                 WireMode::Delays => {
-                    self.state().late_writes.push(LateWrite { key: key.clone(), value, expect });
+                    self.state().late_writes.push(LateWrite { key: key.clone(), write });
                     Err(self.wait_until_open().await)
                 }
                 WireMode::Cut => Err(self.wait_until_open().await),
@@ -129,6 +127,10 @@ impl Store for Wire {
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         self.store.list(prefix)
+    }
+
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        self.store.list_stamped(prefix)
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {

@@ -42,7 +42,8 @@ impl KeyDenied {
     /// applied, or may still be.
     pub fn error(&self, key: &Key, store: &str, in_doubt: bool) -> Error {
         let doubt = if in_doubt { IN_DOUBT } else { "" };
-        let error = Error::new(self.kind(), format!("key {key} on {store} {}{doubt}", self.sentence()));
+        let title = if key.is_of_slots() { key.titled() } else { format!("key {key}") };
+        let error = Error::new(self.kind(), format!("{title} on {store} {}{doubt}", self.sentence()));
         match self {
             Self::Refused(reason) => error.of_denial(&Denied::Refused(*reason)),
             _ => error,

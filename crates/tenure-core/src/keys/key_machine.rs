@@ -17,7 +17,8 @@ use crate::{Instant, Token};
 /// One operation on one plain key, from its start to its answer.
 ///
 /// The machine performs no I/O. [`step`](Self::step) takes an [`Input`] and the [`Ambient`] world, and appends
-/// [`Effect`]s: at most one read or write is pending at any time. It uses the inputs `Start`, `Read`, `Written` and `Wake`.
+/// [`Effect`]s: at most one read or write is pending at any time. It uses the inputs `Start`, `Read`, `Written`, `Wake` and
+/// `Changed`.
 #[derive(Debug)]
 pub struct KeyMachine {
     rules: &'static dyn KeyRules,
@@ -28,6 +29,8 @@ pub struct KeyMachine {
     looked: bool,
     /// Time of the next call.
     next: Option<Instant>,
+    /// True if that call is the next read of an entry that the operation waits for.
+    waits: bool,
     /// Number of failed calls in a row.
     failures: u32,
     last_fault: Option<Fault>,
@@ -68,6 +71,7 @@ impl KeyMachine {
             outstanding: Outstanding::default(),
             looked: false,
             next: None,
+            waits: false,
             failures: 0,
             last_fault: None,
             tick_reads: TickReads::default(),
@@ -99,6 +103,7 @@ impl KeyMachine {
             Input::Read(answer) => self.read_answered(step, answer),
             Input::Written(outcome) => self.write_answered(step, outcome),
             Input::Wake => self.woken(step),
+            Input::Changed => self.hinted(step),
             _ => None,
         };
         self.ended = answer.is_some();
@@ -106,6 +111,26 @@ impl KeyMachine {
             step.effects.push(Effect::SleepUntil(at));
         }
         answer
+    }
+
+    /// Takes in that the driver sends the pending write only now, because the store accepts few writes of one key. False if
+    /// it must not be sent: a renewal, whose entry may have run out for another participant. [`Input::Wake`] follows.
+    pub fn send_later(&mut self, sightings: &Sightings, now: Instant) -> bool {
+        let Some(InFlight::Write(write)) = &mut self.in_flight else { return true };
+        write.attempt.sent = now;
+        let attempt = write.attempt;
+        self.outstanding.sent(&attempt);
+        let in_time = |seen: &Seen| match &seen.content {
+            Content::Record(record, _) => self.may_renew(sightings, seen, record, now),
+            Content::Absent | Content::Foreign { .. } => false,
+        };
+        if attempt.purpose != Purpose::Renew || sightings.latest().is_some_and(in_time) {
+            return true;
+        }
+        self.outstanding.never_sent(&attempt);
+        self.in_flight = None;
+        self.next = Some(now);
+        false
     }
 
     // ── calls and their answers ───────────────────────────────────────────────────────────────────────────────────
@@ -223,6 +248,15 @@ impl KeyMachine {
         self.proceed(step)
     }
 
+    /// The entry that the operation waits for may have changed.
+    fn hinted(&mut self, step: &mut Step<'_>) -> Done {
+        if self.in_flight.is_some() || !self.waits {
+            return None;
+        }
+        self.looked = false;
+        self.proceed(step)
+    }
+
     /// Ends the operation without success. A write that was answered with a conflict is in doubt until a read shows
     /// another participant's record: a balancer may have sent it twice.
     fn deny(&self, why: KeyDenied) -> Done {
@@ -244,6 +278,7 @@ impl KeyMachine {
     /// Takes the next step of the operation.
     fn proceed(&mut self, step: &mut Step<'_>) -> Done {
         self.next = None;
+        self.waits = false;
         if !self.looked && self.is_late(step) {
             return self.deny(KeyDenied::Unavailable(self.last_fault));
         }
@@ -340,6 +375,7 @@ impl KeyMachine {
         let look = now + self.rules.look_after(ttl, self.params.fresh_for, step.ambient.jitter);
         let out = entry.remaining.map_or(look, |remaining| now + remaining.at_most);
         self.next = Some(look.min(out).min(limit));
+        self.waits = true;
         None
     }
 
@@ -400,7 +436,7 @@ impl KeyMachine {
 
     fn renew(&mut self, step: &mut Step<'_>, found: FoundKey<'_>, entry: SeenEntry) -> Done {
         let FoundKey { seen, record: old, .. } = found;
-        if !self.may_renew(step, seen, old) {
+        if !self.may_renew(step.sightings, seen, old, step.ambient.now) {
             let is_owner = self.rules.is_owner(old, &self.params.owner);
             return self.deny(if is_owner { KeyDenied::NoEntry } else { KeyDenied::NotOwner(entry) });
         }
@@ -469,17 +505,18 @@ impl KeyMachine {
                 };
                 expected && self.rules.floor(seen, self.params.store_clock) != Floor::ReadFirst
             }
-            KeyOperation::Renew => is_held && !has_run_out && self.may_renew(step, seen, record),
+            KeyOperation::Renew => {
+                is_held && !has_run_out && self.may_renew(step.sightings, seen, record, step.ambient.now)
+            }
             KeyOperation::Release => {
                 is_held && !has_run_out && self.rules.may_release(record, &self.params.owner)
             }
         }
     }
 
-    fn may_renew(&self, step: &Step<'_>, seen: &Seen, record: &Record) -> bool {
+    fn may_renew(&self, sightings: &Sightings, seen: &Seen, record: &Record, now: Instant) -> bool {
         let KeyParams { owner, drift, .. } = &self.params;
-        let from = step.sightings.written_from(seen);
-        self.rules.may_renew(record, owner, from, *drift, step.ambient.now)
+        self.rules.may_renew(record, owner, sightings.written_from(seen), *drift, now)
     }
 
     /// True if no further call may begin.

@@ -48,6 +48,16 @@ impl Outstanding {
         self.written.push(Arc::clone(written));
     }
 
+    /// Records that this write is sent only now.
+    pub(super) fn sent(&mut self, attempt: &Attempt) {
+        self.attempts.sent(attempt.nonce, attempt.sent);
+    }
+
+    /// Records that this write is never sent.
+    pub(super) fn never_sent(&mut self, attempt: &Attempt) {
+        self.attempts.settle(attempt.nonce);
+    }
+
     /// The record that this write left behind, given a later record of its term. The owner may have released the entry
     /// elsewhere since, and the later record then has no value.
     pub(super) fn entry_of<'a>(&'a self, attempt: &Attempt, found: &'a Arc<Record>) -> &'a Arc<Record> {

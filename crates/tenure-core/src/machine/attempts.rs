@@ -59,6 +59,14 @@ impl Attempts {
         self.outstanding.push(attempt);
     }
 
+    /// Records that this write is sent only now.
+    pub(crate) fn sent(&mut self, nonce: Nonce, now: Instant) {
+        self.outstanding
+            .iter_mut()
+            .filter(|attempt| attempt.nonce == nonce)
+            .for_each(|attempt| attempt.sent = now);
+    }
+
     /// Records that this write has landed: no other unsettled one will.
     pub(crate) fn confirm(&mut self, attempt: Attempt) {
         self.forget_outstanding();

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::{Key, Reason};
 
@@ -23,6 +24,8 @@ pub enum Denied {
     },
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
+    /// The store grants nothing for this long, counted from the last attempt. The source of the error says why.
+    Withheld(Duration),
     /// The store refused the call.
     Refused(Reason),
     /// The value is not a record that this version understands.
@@ -47,6 +50,14 @@ pub enum Denied {
 }
 
 impl Denied {
+    /// The reason after the patience has ended, by the fault of the last call.
+    pub(super) fn after(last_fault: Option<Fault>) -> Self {
+        match last_fault {
+            Some(Fault::Withheld(after)) => Self::Withheld(after),
+            last_fault => Self::Unavailable(last_fault),
+        }
+    }
+
     /// The error of a lease that was not granted to this holder.
     pub fn error(&self, key: &Key, store: &str, holder: &Holder) -> Error {
         Error::new(self.kind(), format!("{} on {store} {}", key.titled(), self.sentence(holder)))
@@ -55,7 +66,9 @@ impl Denied {
 
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Held(_) | Self::Unstoppable(_) | Self::Outlived { .. } => ErrorKind::Held,
+            Self::Held(_) | Self::Unstoppable(_) | Self::Outlived { .. } | Self::Withheld(_) => {
+                ErrorKind::Held
+            }
             Self::Unavailable(_) | Self::Cancelled => ErrorKind::Unavailable,
             Self::Refused(reason) => (*reason).into(),
             Self::ClockStands => Reason::Unsupported.into(),
@@ -96,6 +109,11 @@ impl Denied {
                 whose_work(*sighting)
             ),
             Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
+            Self::Withheld(after) => format!(
+                "is not granted to {holder} yet, because the store holds back grants for {}s more: wait, or try again \
+                 later",
+                after.as_millis().div_ceil(1_000)
+            ),
             Self::Refused(reason) => format!("was not granted to {holder}: {}", refusal(*reason)),
             Self::Foreign(what) => format!("has a value that this version does not overwrite: {what}"),
             Self::PlainKey(record) => match &record.holder {
@@ -147,7 +165,7 @@ fn whose_work(sighting: Sighting) -> &'static str {
 pub(crate) fn refusal(reason: Reason) -> String {
     match reason {
         Reason::Unsupported => {
-            "the store does not support a call that leases need, use another store".to_owned()
+            "the store is not fit for leases as it is, follow the advice or use another store".to_owned()
         }
         Reason::Invalid => "the store rejected the call as invalid, check the key and the value".to_owned(),
         Reason::Damaged => {

@@ -38,6 +38,20 @@ pub struct Write {
     pub record: Arc<Record>,
 }
 
+impl Write {
+    /// Meaning of the write for the store. A change of a plain key is no grant: it makes no holder.
+    pub fn for_store(&self) -> tenure_store::Purpose {
+        use tenure_store::Purpose as Meaning;
+        match self.purpose {
+            Purpose::Grant if !self.record.is_key() => Meaning::Grant { token: self.record.token.get() },
+            Purpose::Renew => Meaning::Renewal,
+            Purpose::Resume => Meaning::Resumption,
+            Purpose::Vacate => Meaning::Release,
+            Purpose::Grant | Purpose::Plant | Purpose::Revoke => Meaning::Change,
+        }
+    }
+}
+
 /// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

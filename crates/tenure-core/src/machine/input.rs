@@ -116,6 +116,8 @@ pub enum Fault {
     Unknown,
     /// The store asks for fewer requests, and perhaps for a pause of this length.
     Throttled(Option<Duration>),
+    /// It was not sent, and will not be for this long. It certainly had no effect.
+    Withheld(Duration),
     /// It certainly had no effect.
     Refused(Reason),
 }
@@ -124,11 +126,11 @@ impl Fault {
     /// The lease is on another store than the one that contenders open now.
     pub(crate) const STORE_GONE: Self = Self::Refused(Reason::Gone);
 
-    /// Pause that a throttling store asks for, up to a limit.
+    /// Pause that the store asks for, up to a limit.
     pub(crate) fn asked_pause(self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(60);
         match self {
-            Self::Throttled(Some(after)) => after.min(LONGEST),
+            Self::Throttled(Some(after)) | Self::Withheld(after) => after.min(LONGEST),
             Self::Throttled(None) | Self::Unknown | Self::Refused(_) => Duration::ZERO,
         }
     }

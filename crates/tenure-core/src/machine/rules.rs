@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_store::{StoreClock, StoreTime, Version};
 
-use super::{Attempts, Outcome, Seen, Sighting, TermRef};
+use super::{Attempts, Fault, Outcome, Seen, Sighting, TermRef};
 use crate::record::{Nonce, Record, State, Ttl};
 use crate::{Drift, Instant, Token};
 
@@ -154,19 +154,19 @@ pub trait Rules: fmt::Debug + Send + Sync {
             && mine.attempts.find(record.holders_nonce()).is_some()
     }
 
-    /// Proof that this outcome gives. Every outcome but *applied* and *refused* is read back before it is believed: a
+    /// Proof that this outcome gives. Every outcome but *applied*, *refused* and *withheld* is read back before it is believed: a
     /// balancer may have sent the request twice, and the conflict may be with an own write.
     fn proof(&self, outcome: &Outcome) -> Proof {
         match outcome {
             Outcome::Applied { .. } => Proof::Done,
-            Outcome::Fault(super::Fault::Refused(_)) => Proof::NoEffect,
+            Outcome::Fault(Fault::Refused(_) | Fault::Withheld(_)) => Proof::NoEffect,
             Outcome::Conflict | Outcome::Fault(_) => Proof::ReadBack,
         }
     }
 
     /// True if a write with this outcome stays outstanding: always, unless it certainly never lands.
     fn stays_outstanding(&self, outcome: &Outcome) -> bool {
-        !matches!(outcome, Outcome::Applied { .. } | Outcome::Fault(super::Fault::Refused(_)))
+        !matches!(outcome, Outcome::Applied { .. } | Outcome::Fault(Fault::Refused(_) | Fault::Withheld(_)))
     }
 
     /// True if older writes stay outstanding when a write is retried. Always: they expect the same version and may

@@ -16,6 +16,9 @@ pub enum SlotEffect {
     Try(u16),
     /// Read this slot. Several reads may be pending.
     Read(u16),
+    /// List the group with stamps, and answer with [`Listed`](super::SlotInput::Listed) or
+    /// [`NotListed`](super::SlotInput::NotListed).
+    List,
     /// Wait for this slot as for any lease, until this instant.
     Wait {
         /// The slot.

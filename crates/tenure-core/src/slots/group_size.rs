@@ -15,7 +15,10 @@ impl GroupSize {
         match u16::try_from(slots) {
             Ok(slots) if (1..=Self::MAX.0).contains(&slots) => Ok(Self(slots)),
             _ => {
-                let sentence = format!("a group has 1 to {} slots, not {slots}", Self::MAX);
+                let sentence = format!(
+                    "a group has 1 to {} slots, not {slots}: choose a number in this range",
+                    Self::MAX
+                );
                 Err(Error::new(ErrorKind::Invalid, sentence))
             }
         }
@@ -52,7 +55,10 @@ mod tests {
         for slots in [0, 1_025, 65_537, u32::MAX] {
             let error = GroupSize::new(slots).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid);
-            assert_eq!(error.to_string(), format!("a group has 1 to 1024 slots, not {slots}"));
+            assert_eq!(
+                error.to_string(),
+                format!("a group has 1 to 1024 slots, not {slots}: choose a number in this range")
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::GroupSize;
+use super::{GroupListing, GroupSize};
 use crate::Instant;
 use crate::record::Record;
 
@@ -37,6 +37,15 @@ pub enum SlotInput {
         /// Its state.
         sight: SlotSight,
     },
+    /// The stamps of the group. Answers [`List`](super::SlotEffect::List).
+    Listed {
+        /// Time at which the request was sent.
+        sent: Instant,
+        /// The stamps.
+        listing: GroupListing,
+    },
+    /// The store did not list the group. Answers [`List`](super::SlotEffect::List).
+    NotListed,
     /// The store did not answer a read, a try or a wait.
     Failed {
         /// The slot.

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use super::allowance::Allowance;
 use super::{
-    GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotHolder, SlotInput, SlotMemory, SlotParams, SlotRules,
-    SlotSight,
+    GroupListing, GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotHolder, SlotInput, SlotMemory,
+    SlotParams, SlotRules, SlotSight, Stamped,
 };
 use crate::Instant;
 use crate::machine::rules::part_by_chance;
@@ -27,6 +28,18 @@ pub struct SlotMachine {
     next_poll: Option<Instant>,
     /// Number of polls since the size was read.
     polls: usize,
+    /// The calls that a contender may make that lists the group.
+    allowance: Allowance,
+    /// Time of the next listing.
+    next_listing: Option<Instant>,
+    /// Time of the next read without a suspicion, which would find what listings miss.
+    next_check: Option<Instant>,
+    /// The size of the group in the listings.
+    stamped_size: Option<Stamped>,
+    /// True if the listings showed that the size may have changed.
+    size_changed: bool,
+    /// Number of failed listings in a row.
+    failed_listings: u32,
     /// Number of failed calls in a row, and the time until which the store gets a pause.
     failures: u32,
     paused_until: Option<Instant>,
@@ -43,6 +56,8 @@ enum SlotStage {
     Sizing,
     /// No call is pending.
     Idle,
+    /// The group is being listed.
+    Listing,
     /// These slots are being read.
     Reading(Vec<u16>),
     /// This slot is being tried or waited for.
@@ -87,6 +102,12 @@ impl SlotMachine {
             listens: false,
             next_poll: None,
             polls: 0,
+            allowance: Allowance::default(),
+            next_listing: None,
+            next_check: None,
+            stamped_size: None,
+            size_changed: false,
+            failed_listings: 0,
             failures: 0,
             paused_until: None,
             crowd: 0,
@@ -142,6 +163,7 @@ impl SlotMachine {
             (SlotStage::Trying(tried), SlotInput::Seen { index, sight }) if *tried == index => {
                 self.note_race(index);
                 self.remember(turn, index, sight);
+                self.allowance.spend(turn.now, self.poll_pause(0));
                 self.seek(turn);
             }
             (SlotStage::Trying(tried), SlotInput::Failed { index }) if *tried == index => {
@@ -164,6 +186,14 @@ impl SlotMachine {
                 if is_last && !self.is_ended() {
                     self.seek(turn);
                 }
+            }
+            (SlotStage::Listing, SlotInput::Listed { sent, listing }) => {
+                self.listed(turn, sent, listing);
+                self.seek(turn);
+            }
+            (SlotStage::Listing, SlotInput::NotListed) => {
+                self.failed_listings += 1;
+                self.seek(turn);
             }
             (SlotStage::Proving { index, granted }, SlotInput::Size { sent, answer }) => {
                 let (index, granted) = (*index, *granted);
@@ -201,6 +231,9 @@ impl SlotMachine {
     fn read_size(&mut self, turn: &mut Turn<'_>) {
         self.stage = SlotStage::Sizing;
         self.polls = 0;
+        self.size_changed = false;
+        // A listing is tried again.
+        self.failed_listings = self.failed_listings.min(FAILED_LISTINGS_MAX - 1);
         turn.effects.push(SlotEffect::ReadSize);
     }
 
@@ -330,6 +363,7 @@ impl SlotMachine {
 
     fn try_slot(&mut self, turn: &mut Turn<'_>, index: u16) {
         self.stage = SlotStage::Trying(index);
+        self.slots[usize::from(index)].sent_at = Some(turn.now);
         turn.effects.push(SlotEffect::Try(index));
     }
 
@@ -340,7 +374,8 @@ impl SlotMachine {
         }
         turn.effects.extend(indexes.iter().copied().map(SlotEffect::Read));
         for index in &indexes {
-            self.slots[usize::from(*index)].hinted = None;
+            let slot = &mut self.slots[usize::from(*index)];
+            (slot.hinted, slot.sent_at) = (None, Some(turn.now));
         }
         self.stage = SlotStage::Reading(indexes);
     }
@@ -361,6 +396,7 @@ impl SlotMachine {
         // The try was a read, too.
         let pause = self.poll_pause(turn.jitter);
         self.next_poll = self.next_poll.map(|next| next.max(turn.now + pause));
+        self.allowance.spend(turn.now, pause);
         self.seek(turn);
     }
 
@@ -374,6 +410,7 @@ impl SlotMachine {
     /// A read failed. A slot that was read before is read again in its turn; any other after a pause.
     fn not_read(&mut self, turn: &mut Turn<'_>, index: u16) {
         let slot = &mut self.slots[usize::from(index)];
+        slot.sent_at = None;
         if slot.sight.is_some() && self.params.patience != Patience::Once {
             slot.read_at = Some(turn.now);
             return;
@@ -397,13 +434,27 @@ impl SlotMachine {
 
     // ── a full group ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Reads one slot, or the size after all slots, once the pause after the latest poll has passed.
     fn poll(&mut self, turn: &mut Turn<'_>) {
+        let has_listings = self.params.stamps && self.failed_listings < FAILED_LISTINGS_MAX;
+        if has_listings && self.rules.lists(self.slots.len() as u16) {
+            self.poll_by_listing(turn);
+        } else {
+            self.poll_in_turn(turn);
+        }
+    }
+
+    /// Reads one slot, or the size after all slots, once the pause after the latest poll has passed.
+    fn poll_in_turn(&mut self, turn: &mut Turn<'_>) {
         let next = *self.next_poll.get_or_insert(turn.now + self.poll_pause(turn.jitter));
         if next > turn.now {
             return;
         }
         self.next_poll = Some(turn.now + self.poll_pause(turn.jitter));
+        self.check_next(turn);
+    }
+
+    /// Reads the slot whose turn it is, or the size after all slots.
+    fn check_next(&mut self, turn: &mut Turn<'_>) {
         if self.polls >= self.slots.len() {
             return self.read_size(turn);
         }
@@ -411,6 +462,86 @@ impl SlotMachine {
         match self.rules.next_slot(turn.now, &self.slots, self.poll_pause(0)) {
             Some(index) => self.read(turn, vec![index]),
             None => self.read_size(turn),
+        }
+    }
+
+    /// Lists the group, and reads the slots that the listings make suspicious. Without any, it reads one slot per two
+    /// ttl, so that it finds what the listings do not show.
+    fn poll_by_listing(&mut self, turn: &mut Turn<'_>) {
+        let (records, pause) = (self.ttl_of_records(), self.poll_pause(0));
+        let next_listing = *self.next_listing.get_or_insert(turn.now);
+        let next_check = *self.next_check.get_or_insert(turn.now + records.as_duration() * CHECK_TTLS);
+        // A check never takes the calls that a suspicion may need.
+        let next_check = next_check.max(self.allowance.full_at(turn.now));
+        let is_due = |at: Instant| at <= turn.now;
+        let suspect = self.suspect(turn.now);
+        if !is_due(next_listing) && !is_due(next_check) && !self.size_changed && suspect.is_none() {
+            let run_outs = self.slots.iter().filter(|slot| slot.is_read_since_stamped());
+            let next_due = run_outs.filter_map(SlotMemory::due).min();
+            self.next_poll = [Some(next_listing), Some(next_check), next_due].into_iter().flatten().min();
+            return;
+        }
+        let mut ready = self.allowance.ready_at(turn.now, pause);
+        if self.failed_listings > 0 {
+            // The calls since the failed listing were paced by themselves.
+            ready = self.next_poll.map_or(ready, |next| next.max(ready));
+        }
+        if !is_due(ready) {
+            self.next_poll = Some(ready);
+            return;
+        }
+        self.next_poll = Some(turn.now + pause);
+        self.allowance.spend(turn.now, pause);
+        if is_due(next_listing) {
+            self.next_listing = Some(turn.now + self.rules.list_after(records, turn.jitter));
+            self.stage = SlotStage::Listing;
+            return turn.effects.push(SlotEffect::List);
+        }
+        self.next_check = Some(turn.now + records.as_duration() * CHECK_TTLS);
+        match suspect {
+            _ if self.size_changed => self.read_size(turn),
+            Some(index) => self.read(turn, vec![index]),
+            None => self.check_next(turn),
+        }
+    }
+
+    /// The most suspicious slot; among equals, the one that was read least recently.
+    fn suspect(&self, now: Instant) -> Option<u16> {
+        let records = self.ttl_of_records();
+        let suspects = self.in_order().filter_map(|index| {
+            let slot = &self.slots[usize::from(index)];
+            Some(((self.rules.suspicion(now, slot, records)?, slot.read_at), index))
+        });
+        suspects.min_by_key(|(urgency, _)| *urgency).map(|(_, index)| index)
+    }
+
+    fn listed(&mut self, turn: &Turn<'_>, sent: Instant, listing: GroupListing) {
+        self.failed_listings = 0;
+        let mut stamps = vec![None; self.slots.len()];
+        for (index, stamp) in listing.slots {
+            if let Some(place) = stamps.get_mut(usize::from(index)) {
+                *place = Some(stamp);
+            }
+        }
+        for (slot, stamp) in self.slots.iter_mut().zip(stamps) {
+            let changed = match &mut slot.stamped {
+                Some(stamped) => stamped.update(stamp, sent, turn.now),
+                None => {
+                    slot.stamped = Some(Stamped::new(stamp, sent, turn.now));
+                    false
+                }
+            };
+            if changed && self.rules.is_free_by_stamp() {
+                slot.sight = Some(SlotSight::Free);
+            }
+        }
+        match &mut self.stamped_size {
+            Some(stamped) => self.size_changed |= stamped.update(listing.size, sent, turn.now),
+            None => {
+                self.stamped_size = Some(Stamped::new(listing.size, sent, turn.now));
+                // The first check reads the size again: the latest read was before this listing.
+                self.polls = self.slots.len();
+            }
         }
     }
 
@@ -517,6 +648,13 @@ impl SlotMachine {
 
 /// Maximum number of reads at once of a newcomer, which reads every slot until it finds a free one.
 const READS_AT_ONCE: usize = 8;
+
+/// Time between two reads without a suspicion, in ttl.
+const CHECK_TTLS: u32 = 2;
+
+/// Number of failed listings in a row after which a contender reads the slots in turn. It tries a listing again after
+/// each round.
+const FAILED_LISTINGS_MAX: u32 = 3;
 
 /// Time for which a contender waits for the only slot before it reads the size again, in ttl.
 const LEASE_WAIT_TTLS: u32 = 4;

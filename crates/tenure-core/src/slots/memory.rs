@@ -1,4 +1,4 @@
-use super::SlotSight;
+use super::{SlotSight, Stamped};
 use crate::Instant;
 use crate::record::Ttl;
 
@@ -9,6 +9,10 @@ pub struct SlotMemory {
     pub sight: Option<SlotSight>,
     /// Time of the latest read.
     pub read_at: Option<Instant>,
+    /// Time at which the latest read was sent; `None` if it failed.
+    pub sent_at: Option<Instant>,
+    /// Its stamp in the listings; `None` before the first listing.
+    pub stamped: Option<Stamped>,
     /// Time at which it was last tried without being granted.
     pub denied_at: Option<Instant>,
     /// Time of the next read after a hint.
@@ -31,6 +35,14 @@ impl SlotMemory {
         match &self.sight {
             Some(SlotSight::Held { due, .. }) => Some(*due),
             _ => None,
+        }
+    }
+
+    /// True if the latest read shows the entry of its stamp or a later one.
+    pub fn is_read_since_stamped(&self) -> bool {
+        match (&self.stamped, self.sent_at) {
+            (Some(stamped), Some(sent)) => sent >= stamped.received,
+            _ => false,
         }
     }
 

@@ -9,24 +9,30 @@
 //!   Sizing ─────────────▶ Seeking ─────────▶ Trying ─────────▶ Proving ──────────────────────▶ Holding
 //!     │                   ▲  │  ▲   denied     │                  │  another size
 //!     │ another size      │  │  └──────────────┘                  ▼
-//!     └──────────▶ Ended ◀┘  └─ full: reads, at most        release, Ended
+//!     └──────────▶ Ended ◀┘  └─ full: reads and             release, Ended
+//!                               listings, at most
 //!                               four per ttl
 //! ```
 //!
 //! The decisions are in [`SlotRules`], one named function each.
 
+mod allowance;
 mod effect;
+mod group_listing;
 mod group_size;
 mod input;
 mod machine;
 mod memory;
 mod params;
 mod rules;
+mod stamped;
 
 pub use effect::{SlotEffect, SlotEvent, SlotHolder};
+pub use group_listing::GroupListing;
 pub use group_size::GroupSize;
 pub use input::{SizeAnswer, SlotInput, SlotSight};
 pub use machine::SlotMachine;
 pub use memory::SlotMemory;
 pub use params::SlotParams;
-pub use rules::SlotRules;
+pub use rules::{SlotRules, Suspicion};
+pub use stamped::Stamped;

@@ -15,4 +15,6 @@ pub struct SlotParams {
     pub patience: Patience,
     /// Minimum time between two reads of a slot after hints: none where a read costs almost nothing.
     pub hint_pause: Duration,
+    /// True if a listing of the group shows stamps, and the store gives no hints.
+    pub stamps: bool,
 }

@@ -57,8 +57,9 @@ pub trait SlotRules: fmt::Debug + Send + Sync {
     }
 
     /// The slot that a waiting contender reads next, with this pause between its reads. First one that was not read for
-    /// a round of all slots, the oldest read first, so that no slot is left out. Then the one that has run out first,
-    /// if any has. Then the one that was read least recently.
+    /// a round of all slots, the oldest read first, so that no slot is left out. Then an unusable one that was not read
+    /// for several rounds: an operator may have repaired it. Then the one that has run out first, if any has. Then the one
+    /// that was read least recently.
     fn next_slot(&self, now: Instant, slots: &[SlotMemory], pause: Duration) -> Option<u16> {
         let usable = || (0u16..).zip(slots).filter(|(_, slot)| !slot.is_unusable());
         let (oldest, slot) = usable().min_by_key(|(_, slot)| slot.read_at)?;
@@ -66,19 +67,84 @@ pub trait SlotRules: fmt::Debug + Send + Sync {
         if slot.read_at.is_none_or(|read| read + round <= now) {
             return Some(oldest);
         }
+        let unusable = (0u16..).zip(slots).filter(|(_, slot)| slot.is_unusable());
+        let unusable = unusable
+            .filter(|(_, slot)| slot.read_at.is_none_or(|read| read + round * ROUNDS_OF_UNUSABLE <= now));
+        if let Some((index, _)) = unusable.min_by_key(|(_, slot)| slot.read_at) {
+            return Some(index);
+        }
         let out = usable().filter_map(|(index, slot)| Some((slot.due().filter(|due| *due <= now)?, index)));
         Some(out.min().map_or(oldest, |(_, index)| index))
     }
 
-    /// Pause between two reads of a waiting contender in a full group: at most four reads per ttl of the records.
+    /// Pause between two calls of a waiting contender in a full group: at most four calls per ttl of the records.
     /// Jitter lengthens it by up to a tenth, so that many contenders spread.
     fn poll_after(&self, records: Ttl, jitter: u32) -> Duration {
-        let pause = records.as_duration() / READS_PER_TTL;
+        let pause = records.as_duration() / CALLS_PER_TTL;
         pause + part_by_chance(pause / 10, jitter)
     }
+
+    // ── listings that show stamps ─────────────────────────────────────────────────────────────────────────────────
+
+    /// True if a waiting contender lists a group of this many slots, instead of reading its slots in turn. A listing
+    /// costs about twelve times as much as a read where requests are billed, so a small group is read.
+    fn lists(&self, slots: u16) -> bool {
+        slots >= LISTED_FROM
+    }
+
+    /// Pause between two listings: a little longer than a renewal period, so that each live holder renews between two
+    /// of them. Jitter lengthens it by up to a tenth.
+    fn list_after(&self, records: Ttl, jitter: u32) -> Duration {
+        let pause = records.as_duration() * 7 / 20;
+        pause + part_by_chance(pause / 10, jitter)
+    }
+
+    /// Reason to read a slot, by its stamps and its latest read; `None` if it needs no read. A renewal changes the
+    /// stamp of a slot, and not the size of its record. A stamp that changed or stood still never says that the slot is
+    /// free: only a read does.
+    fn suspicion(&self, now: Instant, slot: &SlotMemory, records: Ttl) -> Option<Suspicion> {
+        let stamped = slot.stamped.as_ref()?;
+        let period = slot.ttl().unwrap_or(records).as_duration() / RENEWALS_PER_TTL;
+        let stood_still = stamped.stood_still() >= period;
+        if slot.is_read_since_stamped() {
+            return slot.due().filter(|due| *due <= now).map(|_| Suspicion::NotRenewed);
+        }
+        match (stamped.resized, stood_still) {
+            (true, true) => Some(Suspicion::Released),
+            (true, false) => Some(Suspicion::ChangedHands),
+            (false, true) => Some(Suspicion::NotRenewed),
+            (false, false) => None,
+        }
+    }
+
+    /// True if a slot whose stamp changed counts as free without a read. Never: renewals change it, too.
+    fn is_free_by_stamp(&self) -> bool {
+        false
+    }
+}
+
+/// Reason to read a slot, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suspicion {
+    /// Its record has another size, and was not renewed since.
+    Released,
+    /// Its record has another size: it was granted or released.
+    ChangedHands,
+    /// It was not renewed for a renewal period, or since its latest read until it ran out: its holder is late or dead,
+    /// or released it with a record of the same size.
+    NotRenewed,
 }
 
 impl SlotRules for Standard {}
 
-/// Maximum number of reads of a waiting contender per ttl.
-const READS_PER_TTL: u32 = 4;
+/// Number of rounds after which an unusable slot is read again.
+const ROUNDS_OF_UNUSABLE: u32 = 4;
+
+/// Maximum number of calls of a waiting contender per ttl.
+const CALLS_PER_TTL: u32 = 4;
+
+/// Minimum number of renewals of a live holder per ttl.
+const RENEWALS_PER_TTL: u32 = 3;
+
+/// Smallest group that a waiting contender lists. Smaller ones are read completely at least once per ttl.
+const LISTED_FROM: u16 = 4;

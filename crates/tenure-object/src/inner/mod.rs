@@ -11,13 +11,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use tenure_store::{
-    Applied, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason, Scratch,
-    Store, StoreError, StoreFuture, Version,
+    Applied, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Reason,
+    Scratch, Stamp, Store, StoreError, StoreFuture, Version, Write,
 };
 
 pub(crate) use dialect::Dialect;
@@ -90,7 +90,7 @@ impl<D: Dialect> InnerStore<D> {
         self.names.of(key)
     }
 
-    async fn write(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
+    async fn send_write(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
         if value.len() > VALUE_MAX {
             let what = format!("a value has at most {VALUE_MAX} bytes, and this one has {}", value.len());
             return Err(StoreError::refused(Reason::Invalid, what));
@@ -129,12 +129,27 @@ impl<D: Dialect> InnerStore<D> {
         }
     }
 
-    /// One page of a listing: the keys, and the start of the next page.
+    /// All pages of a listing. Lists in the order of names, as far as the server has an order; a thousand keys per
+    /// request.
+    fn pages<'a>(
+        &'a self,
+        prefix: &'a Prefix,
+    ) -> impl Stream<Item = Result<(Key, ObjectMeta), StoreError>> + Send + 'a {
+        // Each page has a token that requests the next one. The first request has none, and the last page has none.
+        let pages = stream::try_unfold(Some(None), async move |next: Option<Option<String>>| {
+            let Some(token) = next else { return Ok::<_, StoreError>(None) };
+            let (objects, token) = self.page(prefix, token).await?;
+            Ok(Some((stream::iter(objects.into_iter().map(Ok)), token.map(Some))))
+        });
+        pages.try_flatten()
+    }
+
+    /// One page of a listing: the objects of keys, and the start of the next page.
     async fn page(
         &self,
         prefix: &Prefix,
         token: Option<String>,
-    ) -> Result<(Vec<Key>, Option<String>), StoreError> {
+    ) -> Result<(Vec<(Key, ObjectMeta)>, Option<String>), StoreError> {
         let begin = self.names.prefix_of(prefix);
         let (call, began) = (Call::default(), self.mark());
         let options = PaginatedListOptions {
@@ -154,9 +169,9 @@ impl<D: Dialect> InnerStore<D> {
                 "the listing does not advance: the server returned the same page again",
             ));
         }
-        let names = page.result.objects.iter().map(|object| object.location.as_ref());
-        let keys = names.filter_map(|name| self.names.key(name)).filter(|key| prefix.covers(key));
-        Ok((keys.collect(), page.page_token))
+        let objects = page.result.objects.into_iter();
+        let named = objects.filter_map(|object| Some((self.names.key(object.location.as_ref())?, object)));
+        Ok((named.filter(|(key, _)| prefix.covers(key)).collect(), page.page_token))
     }
 
     /// The client's report is sufficient here: no safety property depends on it.
@@ -251,6 +266,15 @@ impl<D: Dialect> InnerStore<D> {
 /// Message for fetched credentials that the server no longer accepts.
 const WORN_OUT: &str = "it no longer accepts the credentials, and the next call fetches new ones";
 
+/// The entry of a listed object.
+fn listed(key: Key, meta: &ObjectMeta) -> Result<Listed, StoreError> {
+    let Some(etag) = meta.e_tag.as_deref() else {
+        let what = format!("{} was listed without an ETag", meta.location);
+        return Err(StoreError::refused(Reason::Unsupported, what));
+    };
+    Ok(Listed::new(key, Stamp::new(etag).with_size(Some(meta.size))))
+}
+
 /// Error of a successful answer whose content cannot be used.
 fn unreadable(error: object_store::Error) -> StoreError {
     StoreError::unknown(format!("its answer cannot be read: {error}"))
@@ -265,19 +289,17 @@ impl<D: Dialect> Store for InnerStore<D> {
         Box::pin(self.read(key))
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
-        Box::pin(self.write(key, value, expect))
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
+        Box::pin(self.send_write(key, write.value, write.expect))
     }
 
-    /// Lists in the order of names, as far as the server has an order; a thousand keys per request.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
-        // Each page has a token that requests the next one. The first request has none, and the last page has none.
-        let pages = stream::try_unfold(Some(None), async move |next: Option<Option<String>>| {
-            let Some(token) = next else { return Ok::<_, StoreError>(None) };
-            let (keys, token) = self.page(prefix, token).await?;
-            Ok(Some((stream::iter(keys.into_iter().map(Ok)), token.map(Some))))
-        });
-        pages.try_flatten().boxed()
+        self.pages(prefix).map_ok(|(key, _)| key).boxed()
+    }
+
+    /// A listing shows the ETag of each object.
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        Some(self.pages(prefix).map(|object| object.and_then(|(key, meta)| listed(key, &meta))).boxed())
     }
 
     fn scratch(&self) -> Option<&dyn Scratch> {
@@ -341,13 +363,12 @@ macro_rules! store_over_inner {
                 self.0.get(key)
             }
 
-            fn put<'a>(
+            fn write<'a>(
                 &'a self,
                 key: &'a tenure_store::Key,
-                value: bytes::Bytes,
-                expect: tenure_store::Expect,
+                write: tenure_store::Write,
             ) -> tenure_store::StoreFuture<'a, tenure_store::Put> {
-                self.0.put(key, value, expect)
+                self.0.write(key, write)
             }
 
             fn list<'a>(
@@ -355,6 +376,14 @@ macro_rules! store_over_inner {
                 prefix: &'a tenure_store::Prefix,
             ) -> tenure_store::BoxStream<'a, Result<tenure_store::Key, tenure_store::StoreError>> {
                 self.0.list(prefix)
+            }
+
+            fn list_stamped<'a>(
+                &'a self,
+                prefix: &'a tenure_store::Prefix,
+            ) -> Option<tenure_store::BoxStream<'a, Result<tenure_store::Listed, tenure_store::StoreError>>>
+            {
+                self.0.list_stamped(prefix)
             }
 
             fn scratch(&self) -> Option<&dyn tenure_store::Scratch> {

@@ -2,12 +2,11 @@
 
 mod endpoint;
 mod environment;
-mod error;
 pub(crate) mod network;
 mod settings;
 
 pub(crate) use endpoint::Endpoint;
 pub use environment::Environment;
 pub(crate) use environment::must_be_address;
-pub use error::OpenError;
 pub(crate) use settings::{Settings, shared_settings};
+pub use tenure_store::OpenError;

@@ -27,6 +27,9 @@ keeps_the_lease!(
     RenewedByAnother,
     ReleasedByAnother,
     OwnerByName,
+    RenewedLate,
+    RenewalGrows,
+    LostAnswerWithoutDoubt,
     OvertakenAsConflict
 );
 
@@ -75,6 +78,24 @@ impl KeyRules for ReleasedByAnother {
 impl KeyRules for OwnerByName {
     fn is_owner(&self, record: &Record, owner: &KeyOwner) -> bool {
         record.holder.as_ref().is_some_and(|holder| holder.id() == owner.holder.id())
+    }
+}
+
+impl KeyRules for RenewedLate {
+    fn may_renew(&self, record: &Record, owner: &KeyOwner, _: Instant, _: Drift, _: Instant) -> bool {
+        self.is_owner(record, owner)
+    }
+}
+
+impl KeyRules for RenewalGrows {
+    fn revision_of_renewal(&self, revision: Token) -> Token {
+        revision.next().unwrap_or(revision)
+    }
+}
+
+impl KeyRules for LostAnswerWithoutDoubt {
+    fn may_have_landed(&self, _: &Outcome) -> bool {
+        false
     }
 }
 

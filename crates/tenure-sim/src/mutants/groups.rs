@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_core::Instant;
 use tenure_core::record::Ttl;
-use tenure_core::slots::{GroupSize, SlotMemory, SlotRules};
+use tenure_core::slots::{GroupSize, SlotMemory, SlotRules, Suspicion};
 
 #[derive(Debug)]
 pub(super) struct OffByOne;
@@ -57,5 +57,23 @@ pub(super) struct OnlyTheFirst;
 impl SlotRules for OnlyTheFirst {
     fn next_slot(&self, _: Instant, _: &[SlotMemory], _: Duration) -> Option<u16> {
         Some(0)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FreeByStamp;
+
+impl SlotRules for FreeByStamp {
+    fn is_free_by_stamp(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct StampsUnread;
+
+impl SlotRules for StampsUnread {
+    fn suspicion(&self, _: Instant, _: &SlotMemory, _: Ttl) -> Option<Suspicion> {
+        None
     }
 }

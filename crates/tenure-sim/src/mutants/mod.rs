@@ -9,6 +9,7 @@ mod elections;
 mod entries;
 mod fences;
 mod groups;
+mod quarantines;
 mod several;
 mod stubborn;
 mod terms;
@@ -21,6 +22,7 @@ use tenure_core::keys::KeyRules;
 use tenure_core::machine::Rules;
 use tenure_core::set::SetRules;
 use tenure_core::slots::SlotRules;
+use tenure_store::QuarantineRules;
 
 use crate::seed::{Bug, Seed};
 use crate::{Focus, Invariant};
@@ -53,6 +55,8 @@ pub enum Change {
     Keys(&'static dyn KeyRules),
     /// One rule of groups of slots.
     Slots(&'static dyn SlotRules),
+    /// One rule of the quarantine after a restart of the server.
+    Quarantine(&'static dyn QuarantineRules),
     /// A part of the world.
     World(WorldBug),
 }
@@ -76,6 +80,7 @@ impl Change {
             Self::Sets(rules) => seed.sets = rules,
             Self::Keys(rules) => seed.keys = rules,
             Self::Slots(rules) => seed.slots = rules,
+            Self::Quarantine(rules) => seed.quarantine = rules,
             Self::World(WorldBug(bug)) => seed.bug = bug,
         }
     }
@@ -126,6 +131,15 @@ const fn slots(
     rules: &'static dyn SlotRules,
 ) -> Mutant {
     Mutant { name, replaces, caught_by, focus: Focus::Slots, change: Change::Slots(rules) }
+}
+
+const fn quarantine(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    rules: &'static dyn QuarantineRules,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus: Focus::Restarts, change: Change::Quarantine(rules) }
 }
 
 const fn world(
@@ -283,6 +297,12 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::K2, &entries::ReleasedByAnother),
     keys("owner-by-name", "the owner of an entry is known by its name",
         Invariant::K2, &entries::OwnerByName),
+    keys("entry-renewed-late", "an owner renews an entry that may have run out for another participant",
+        Invariant::K1, &entries::RenewedLate),
+    keys("renewal-grows-revision", "a renewal gives the entry another revision",
+        Invariant::K1, &entries::RenewalGrows),
+    keys("lost-answer-without-doubt", "a change whose answer was lost is never in doubt",
+        Invariant::S5, &entries::LostAnswerWithoutDoubt),
     keys("entry-unknown-as-done", "a change without an answer counts as done",
         Invariant::S5, &entries::UnknownAsDone),
     keys("entry-unknown-as-conflict", "a change without an answer counts as a conflict",
@@ -302,6 +322,25 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::L5, &groups::SlotPollsTooOften),
     slots("slot-unseen", "a waiting contender reads only the first slot",
         Invariant::L3, &groups::OnlyTheFirst),
+    slots("slot-free-by-stamp", "a slot whose stamp changed in a listing counts as free without a read",
+        Invariant::L5, &groups::FreeByStamp),
+    slots("slot-stamps-unread", "a slot whose stamp changed or stood still in the listings is not read",
+        Invariant::L3, &groups::StampsUnread),
+    // ── a server that may forget ──
+    quarantine("no-quarantine", "a grant is sent at once after a restart of the server",
+        Invariant::S2, &quarantines::NoQuarantine),
+    quarantine("resumes-in-quarantine", "a handle is resumed at once after a restart of the server",
+        Invariant::S2, &quarantines::ResumesAtOnce),
+    quarantine("quarantine-by-uptime", "the quarantine counts from the time at which the server says it started",
+        Invariant::S2, &quarantines::ByUptime),
+    quarantine("quarantine-without-drift", "the quarantine lasts for the longest ttl, without the drift",
+        Invariant::S2, &quarantines::WithoutDrift),
+    quarantine("cleared-by-another-run", "the mark of another run ends the quarantine",
+        Invariant::S2, &quarantines::ClearedByAnotherRun),
+    quarantine("seen-by-another-clock", "the quarantine counts from a sighting on another clock",
+        Invariant::S2, &quarantines::ByAnotherClock),
+    quarantine("version-of-another-run", "a version that was read before a restart conditions a write after it",
+        Invariant::S1, &quarantines::VersionOfAnotherRun),
     // ── the world ──
     world("store-ignores-conditions", "the store applies every write",
         Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_core::machine::{Content, Look, Outcome, Write};
 use tenure_core::record::{Nonce, Record};
-use tenure_store::{Expect, StoreClock, StoreTime, Version};
+use tenure_store::{Expect, Stamp, StoreClock, StoreTime, Version};
 
 use crate::rng::Rng;
 use crate::swarm::{StoreKind, Versions};
@@ -106,6 +106,18 @@ impl Store {
         Look { content: self.content.clone(), age, time: self.time(now) }
     }
 
+    /// The stamp of the entry in a listing that shows the store at this time, perhaps without the size of the value.
+    pub(crate) fn stamp(&self, at: u64, has_size: bool) -> Option<Stamp> {
+        let earlier = || self.copies.iter().find(|copy| copy.superseded > at);
+        let (record, version) = match &self.content {
+            Content::Record(record, version) if self.written <= at => (record, version),
+            Content::Absent if self.written <= at => return None,
+            _ => earlier().map(|copy| (&copy.record, &copy.version))?,
+        };
+        let size = 100 * record.history.len() + if record.holder.is_some() { 90 } else { 0 };
+        Some(Stamp::new(version.as_str()).with_size(has_size.then_some(size as u64)))
+    }
+
     /// Answers a write.
     pub(crate) fn write(&mut self, now: u64, write: &Write) -> Outcome {
         let holds = match (&write.expect, &self.content) {
@@ -167,6 +179,16 @@ impl Store {
     /// True if a write with this nonce was applied and superseded before.
     pub(crate) fn has_superseded(&self, nonce: Nonce) -> bool {
         self.copies.iter().any(|copy| copy.record.nonce == nonce)
+    }
+
+    /// Replaces the content by an earlier one with its version, as a restart of a server that forgets does.
+    pub(crate) fn roll_back(&mut self, now: u64, content: Content) {
+        self.replace(now, content);
+    }
+
+    /// Time on its wall clock, from the beginning of the seed.
+    pub(crate) fn wall(&self, now: u64) -> u64 {
+        now + self.stepped
     }
 
     /// True if its clock shows a later time than this token, or has no tick.

@@ -136,7 +136,7 @@ impl PrimitivesWorld<'_> {
         match &caller.engine {
             Engine::Lease(_) => self.step_lease(port, tenure_core::machine::Input::Wake),
             Engine::Entry(_) => self.step_entry(port, tenure_core::machine::Input::Wake),
-            Engine::Slot(_) => {}
+            Engine::Slot(_) | Engine::Listing(_) => {}
             Engine::Look(_) => self.looks_again(port),
         }
     }

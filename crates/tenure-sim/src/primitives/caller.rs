@@ -3,6 +3,7 @@ use tenure_core::record::Nonce;
 
 use super::campaigns::Looking;
 use super::entries::EntryCall;
+use super::listings::SlotListing;
 use super::slots::SlotLook;
 use crate::parts::Timer;
 
@@ -30,6 +31,8 @@ pub(super) enum Engine {
     Entry(Box<EntryCall>),
     /// A single read of a slot.
     Slot(SlotLook),
+    /// A listing of a group of slots.
+    Listing(SlotListing),
     /// Single reads of a node that observes the leader.
     Look(Looking),
 }
@@ -57,7 +60,7 @@ impl Caller {
     pub(super) fn tenancy(&mut self) -> Option<&mut Tenancy> {
         match &mut self.engine {
             Engine::Lease(tenancy) => Some(tenancy),
-            Engine::Entry(_) | Engine::Slot(_) | Engine::Look(_) => None,
+            Engine::Entry(_) | Engine::Slot(_) | Engine::Listing(_) | Engine::Look(_) => None,
         }
     }
 }
@@ -67,7 +70,7 @@ impl Caller {
     pub(super) fn tenancy_ref(&self) -> Option<&Tenancy> {
         match &self.engine {
             Engine::Lease(tenancy) => Some(tenancy),
-            Engine::Entry(_) | Engine::Slot(_) | Engine::Look(_) => None,
+            Engine::Entry(_) | Engine::Slot(_) | Engine::Listing(_) | Engine::Look(_) => None,
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Letter {
 #[derive(Clone, Debug)]
 pub(super) enum LetterBody {
     Read,
+    /// A listing of the group whose size has the key.
+    List,
     Write(Write),
 }
 
@@ -96,6 +98,12 @@ impl PrimitivesWorld<'_> {
         }
         let input = match body {
             LetterBody::Read => Input::Read(Ok(self.store[key].read(self.now))),
+            LetterBody::List => {
+                if answers {
+                    self.listing_arrives(port, key);
+                }
+                Input::Read(Ok(self.store[key].read(self.now)))
+            }
             LetterBody::Write(write) => Input::Written(self.write_arrives(port, key, &write, late)),
         };
         if answers {
@@ -188,6 +196,7 @@ impl PrimitivesWorld<'_> {
             Engine::Lease(_) => Self::step_lease,
             Engine::Entry(_) => Self::step_entry,
             Engine::Slot(_) => Self::slot_looked,
+            Engine::Listing(_) => Self::group_listed,
             Engine::Look(_) => Self::looked,
         };
         self.note(

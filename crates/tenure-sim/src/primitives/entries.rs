@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::keys::{KeyAnswer, KeyMachine, KeyOperation, KeyOwner, KeyParams, KeyRules};
-use tenure_core::machine::{Effect, Input, Outcome, Purpose, Standard, Write};
+use tenure_core::machine::{Effect, Input, Outcome, Purpose, Rules, Standard, Write};
 use tenure_core::record::Nonce;
 
 use super::PrimitivesWorld;
@@ -107,6 +107,13 @@ impl PrimitivesWorld<'_> {
         });
         let knew_run_out =
             record.is_some_and(|(from, record)| Standard.has_run_out(from, record.ttl, drift, local));
+        let by = (port.process, node.incarnation);
+        let late = record.is_some_and(|(_, record)| {
+            let sent = self.judges[key].entries.own_sent(record.nonce, by);
+            let deadline = |sent| record.ttl.map(|ttl| Standard.deadline(sent, sent, ttl, drift));
+            let deadline = sent.and_then(deadline).filter(|_| write.purpose == Purpose::Renew);
+            deadline.is_some_and(|deadline| !Standard.may_go_on(local, deadline))
+        });
         let Some(Engine::Entry(call)) = self.caller(port).map(|caller| &mut caller.engine) else { return };
         if write.purpose != Purpose::Plant {
             call.writes.push(write.record.nonce);
@@ -115,7 +122,8 @@ impl PrimitivesWorld<'_> {
             KeyOperation::Set { revision, .. } => Some(revision.get()),
             _ => None,
         };
-        let fact = EntryWrite { revision, owner: call.owner.secret_hash, knew_run_out };
+        let owner = call.owner.secret_hash;
+        let fact = EntryWrite { revision, owner, knew_run_out, late, by, sent: local };
         self.judges[key].entries.sends(write.record.nonce, fact);
     }
 

@@ -14,6 +14,7 @@ mod happening;
 mod judges;
 mod key_users;
 mod leases;
+mod listings;
 mod node;
 mod phases;
 mod plan;

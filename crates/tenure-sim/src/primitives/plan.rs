@@ -1,6 +1,9 @@
+use tenure_core::machine::Standard;
+use tenure_core::slots::SlotRules;
 use tenure_store::StoreClock;
 
 use super::Topic;
+use super::listings::Listings;
 use crate::Focus;
 use crate::rng::Rng;
 use crate::swarm::{Member, Nemesis, Network, StoreKind, Strike, Versions, Weather};
@@ -15,6 +18,8 @@ pub(super) struct Plan {
     pub(super) store: StoreKind,
     pub(super) network: Network,
     pub(super) nemesis: Nemesis,
+    /// Its listings with stamps, if it has them.
+    pub(super) listings: Option<Listings>,
     /// Number of elections.
     pub(super) elections: usize,
     /// Number of watchers of the leader, for each election.
@@ -49,6 +54,7 @@ impl Plan {
             store: StoreKind::draw(rng),
             network: Network::draw(rng, longest),
             nemesis: Nemesis::draw(rng, Weather::Rough),
+            listings: Listings::draw(rng.aside()),
             elections: 0,
             watchers: 0,
             names: 0,
@@ -118,6 +124,10 @@ impl Plan {
             // key has such stores.
             self.store.versions = Versions::Counter;
         }
+        if self.store.hints > 0 {
+            // Contenders use hints instead.
+            self.listings = None;
+        }
         if self.store.clock == StoreClock::Ages {
             // The rate of the store's clock must be within the bound of every member, or its ages prove nothing.
             let bound = self.members.iter().map(|member| u64::from(member.drift)).min().unwrap_or(0);
@@ -160,10 +170,13 @@ impl Plan {
     }
 
     /// Longest time for which a freed slot of a group of this size may stay unseen by a contender that waits: one round
-    /// of its reads, one ttl after a try that was denied, and its calls.
+    /// of its reads, or its listings while other slots change hands; one ttl after a try that was denied, and its calls.
     pub(super) fn freed_slot_within(&self, size: u16) -> u64 {
         let (ttl, timeout) = (self.longest_ttl(), self.longest_timeout());
-        let round = (u64::from(size) + 2) * ttl * 11 / 40;
+        let round = match &self.listings {
+            Some(listings) if Standard.lists(size) => ttl * 13 / 10 + listings.late_most,
+            _ => (u64::from(size) + 2) * ttl * 11 / 40,
+        };
         self.on_the_slowest_clock(round + ttl * 11 / 10 + 4 * timeout)
     }
 

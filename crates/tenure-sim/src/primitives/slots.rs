@@ -34,8 +34,8 @@ pub(super) struct SlotUser {
 
 /// One slot, from the request to the end.
 #[derive(Debug)]
-struct SlotAttempt {
-    machine: SlotMachine,
+pub(super) struct SlotAttempt {
+    machine: Box<SlotMachine>,
     /// True time at which it began.
     began: u64,
     /// The lease that is tried, waited for or held.
@@ -43,6 +43,7 @@ struct SlotAttempt {
     /// The pending call of the size, and the time at which it began.
     size_call: Option<(Port, Instant)>,
     reads: Vec<(Port, u16)>,
+    pub(super) listing: Option<Port>,
     listens: bool,
     /// True once the slot is believed.
     believes: bool,
@@ -105,7 +106,7 @@ impl PrimitivesWorld<'_> {
         }
     }
 
-    fn slot_attempt(&mut self, actor: usize) -> Option<&mut SlotAttempt> {
+    pub(super) fn slot_attempt(&mut self, actor: usize) -> Option<&mut SlotAttempt> {
         self.slot_user(actor).attempt.as_mut()
     }
 
@@ -119,16 +120,18 @@ impl PrimitivesWorld<'_> {
         let patience = self.patience(process);
         let timing = self.nodes[process].member.timing;
         let size = GroupSize::new(u32::from(self.slot_user(actor).size)).expect("a small size");
-        let params = SlotParams { size, timing, patience, hint_pause: timing.retry() };
+        let stamps = self.plan.listings.is_some();
+        let params = SlotParams { size, timing, patience, hint_pause: timing.retry(), stamps };
         let (rules, began) = (self.seed.slots, self.now);
         let user = self.slot_user(actor);
         user.turns.begin();
         user.attempt = Some(SlotAttempt {
-            machine: SlotMachine::with_rules(params, rules),
+            machine: Box::new(SlotMachine::with_rules(params, rules)),
             began,
             lease: None,
             size_call: None,
             reads: Vec::new(),
+            listing: None,
             listens: false,
             believes: false,
             released: false,
@@ -136,7 +139,7 @@ impl PrimitivesWorld<'_> {
         self.step_slot(actor, SlotInput::Start);
     }
 
-    fn step_slot(&mut self, actor: usize, input: SlotInput) {
+    pub(super) fn step_slot(&mut self, actor: usize, input: SlotInput) {
         let process = self.actors[actor].process;
         let now = self.nodes[process].local(self.now);
         let jitter = self.rng.next() as u32;
@@ -168,6 +171,7 @@ impl PrimitivesWorld<'_> {
                 }
                 self.send(port, LetterBody::Read);
             }
+            SlotEffect::List => self.lists_group(actor, group),
             SlotEffect::Listen => {
                 if let Some(attempt) = self.slot_attempt(actor) {
                     attempt.listens = true;
@@ -232,7 +236,7 @@ impl PrimitivesWorld<'_> {
     fn slot_ends(&mut self, actor: usize) {
         if let Some(attempt) = self.slot_user(actor).attempt.take() {
             // Reads whose answers are no longer needed.
-            for (port, _) in attempt.reads {
+            for port in attempt.reads.into_iter().map(|(port, _)| port).chain(attempt.listing) {
                 self.callers[port.caller as usize] = None;
             }
         }

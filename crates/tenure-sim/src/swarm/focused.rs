@@ -2,7 +2,8 @@
 
 use tenure_store::StoreClock;
 
-use super::{Scripts, Strike, Swarm, Versions};
+use super::store::YEAR_2026;
+use super::{Restarts, Scripts, Strike, Swarm, Versions};
 use crate::Focus;
 use crate::rng::Rng;
 use crate::time::{MILLI, MINUTE, SECOND};
@@ -36,6 +37,7 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
         Focus::Foreign => swarm.nemesis.set(Strike::Foreign, 40),
         Focus::Twins => twins(swarm),
         Focus::Scripts => scripts(swarm),
+        Focus::Restarts => restarts(swarm, rng),
         Focus::Liars => swarm.liar = true,
         Focus::Fairness => {
             swarm.length = swarm.length.min(2 * MINUTE);
@@ -224,6 +226,43 @@ fn scripts(swarm: &mut Swarm) {
     swarm.work.rest_most = 100;
     strike_only(swarm, &[(Strike::Partition, 10), (Strike::Pause, 30), (Strike::Crash, 5)]);
     swarm.nemesis.every = 5 * SECOND;
+}
+
+fn restarts(swarm: &mut Swarm, rng: &mut Rng) {
+    (swarm.store.clock, swarm.store.versions) = (StoreClock::Floors, Versions::Counter);
+    (swarm.store.epoch, swarm.store.tick) = (YEAR_2026, 0);
+    let wide = rng.chance(700);
+    for (number, member) in swarm.members.iter_mut().enumerate() {
+        member.set_times(if rng.chance(700) { 4_000 } else { 2_000 }, 190);
+        if wide {
+            member.set_drift(200_000);
+            member.rate = if number % 2 == 0 { 800_001 } else { 1_199_999 };
+        }
+        member.impatient = 0;
+        member.witness = rng.chance(800);
+        member.resume = 800;
+    }
+    swarm.store.hints = rng.pick(&[0, 900]);
+    swarm.network.spread = 20 * MILLI;
+    swarm.network.quantum = 1;
+    swarm.work.hold_most = rng.pick(&[50, 300]);
+    swarm.work.rest_most = 150;
+    strike_only(
+        swarm,
+        &[
+            (Strike::Pause, 10),
+            (Strike::Crash, 10),
+            (Strike::Reboot, 3),
+            (Strike::Partition, 5),
+            (Strike::StepStoreClock, 20),
+        ],
+    );
+    swarm.nemesis.every = 6 * SECOND;
+    swarm.restarts = Some(Restarts {
+        every: rng.pick(&[8, 20]) * SECOND,
+        down_most: rng.pick(&[SECOND / 2, 4 * SECOND]),
+        bystander: if wide { 1_199_999 } else { 1_000_000 },
+    });
 }
 
 /// Sets the weights of these strikes, and disables all others.

@@ -4,6 +4,7 @@ mod focused;
 mod member;
 mod nemesis;
 mod network;
+mod restarts;
 mod scripts;
 mod store;
 mod work;
@@ -11,6 +12,7 @@ mod work;
 pub(crate) use member::Member;
 pub(crate) use nemesis::{Nemesis, Strike};
 pub(crate) use network::Network;
+pub(crate) use restarts::Restarts;
 pub(crate) use scripts::Scripts;
 pub(crate) use store::{StoreKind, Versions};
 pub(crate) use work::Work;
@@ -35,6 +37,8 @@ pub(crate) struct Swarm {
     pub(crate) nemesis: Nemesis,
     pub(crate) work: Work,
     pub(crate) scripts: Scripts,
+    /// Restarts of the server behind the store; `None` if it never restarts.
+    pub(crate) restarts: Option<Restarts>,
     pub(crate) observers: usize,
     /// True if the store lies about its conditional writes.
     pub(crate) liar: bool,
@@ -99,6 +103,7 @@ impl Swarm {
             nemesis: Nemesis::draw(rng, weather),
             work: Work::draw(rng),
             scripts: Scripts::default(),
+            restarts: None,
             observers: rng.between(0, 2) as usize,
             liar: rng.chance(15),
             fairness: if rng.chance(100) && !crowd { 100 } else { 6 },

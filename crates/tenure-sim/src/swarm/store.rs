@@ -48,7 +48,7 @@ impl StoreKind {
 }
 
 /// The beginning of 2026, in microseconds since 1970.
-const YEAR_2026: u64 = 1_767_225_600_000_000;
+pub(super) const YEAR_2026: u64 = 1_767_225_600_000_000;
 
 /// The beginning of 9999, in microseconds since 1970.
 const YEAR_9999: u64 = 253_370_764_800_000_000;

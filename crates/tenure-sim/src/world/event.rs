@@ -47,6 +47,10 @@ pub(super) enum Event {
     ResourceWrite { token: u64 },
     /// The nemesis strikes.
     Strike,
+    /// The server behind the store restarts.
+    RestartStore,
+    /// A participant that only reads has waited for the quarantine of this run.
+    ClearRun { run: u32 },
     /// A paused process continues.
     Resume { process: u16, pause: u32 },
     /// A dead process restarts.
@@ -129,6 +133,8 @@ impl Event {
             Self::Deadline(target) => 28 << 32 | u64::from(target.lease),
             Self::Leave(target) => 29 << 32 | u64::from(target.lease),
             Self::Kill(target) => 30 << 32 | u64::from(target.lease),
+            Self::RestartStore => 32 << 32,
+            Self::ClearRun { run } => 33 << 32 | u64::from(*run),
             Self::CannotStop(target) => 31 << 32 | u64::from(target.lease),
         }
     }

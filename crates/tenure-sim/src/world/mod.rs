@@ -16,6 +16,7 @@ mod phases;
 mod process;
 mod resource;
 mod scripts;
+mod server;
 mod stubborn;
 mod told;
 mod witness;
@@ -43,6 +44,7 @@ use observers::SimObserver;
 use phases::Phase;
 use process::Process;
 use resource::Resource;
+use server::Server;
 use witness::{WitnessLook, Witnesses};
 
 /// The world of one seed.
@@ -58,6 +60,8 @@ pub(crate) struct World<'a> {
     /// Number of boots of each machine.
     boots: Vec<u32>,
     store: Store,
+    /// The server behind the store, if it may forget.
+    server: Option<Server>,
     network: Network,
     messages: Slab<Message>,
     /// Pending answers, each with the generation of the store's content that it describes.
@@ -98,6 +102,7 @@ impl<'a> World<'a> {
                 swarm.restore_age(),
                 swarm.liar || seed.bug == Bug::StoreIgnoresConditions,
             ),
+            server: swarm.restarts.is_some().then(|| Server::new(swarm.longest_ttl(), seed.quarantine)),
             network: swarm.network.clone(),
             messages: Slab::new(),
             answers: Slab::new(),
@@ -193,6 +198,7 @@ impl<'a> World<'a> {
             self.agenda.push(self.rng.between(0, MINUTE / 6), Event::Observe { observer: observer as u16 });
         }
         self.next_strike();
+        self.next_store_restart();
         self.agenda.push(self.swarm.length, Event::Heal);
     }
 
@@ -247,6 +253,8 @@ impl<'a> World<'a> {
             }
             Event::ResourceWrite { token } => self.resource_write_arrives(token),
             Event::Strike => self.strikes(),
+            Event::RestartStore => self.restarts_store(),
+            Event::ClearRun { run } => self.clears_run(run),
             Event::Resume { process, pause } => self.resumes(process as usize, pause),
             Event::Restart { process, incarnation } => self.restarts(process as usize, incarnation),
             Event::Reconnect { process, cut } => self.reconnects(process as usize, cut),

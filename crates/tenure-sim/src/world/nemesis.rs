@@ -137,6 +137,7 @@ impl World<'_> {
             return;
         }
         it.state = Life::Running;
+        it.connection = None;
         if !self.rng.chance(it.member.remembers) {
             // The logbook of this boot has its latest sighting.
             let recalled = it.sightings.latest().and_then(Seen::to_recall);

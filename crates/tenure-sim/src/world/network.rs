@@ -30,6 +30,8 @@ pub(super) struct Message {
     throttled: bool,
     /// Number of copies that have not arrived yet.
     copies: u8,
+    /// The run of the server to which its connection leads.
+    run: u32,
 }
 
 /// Content of a request.
@@ -51,6 +53,12 @@ impl World<'_> {
             MessageBody::Write(_) | MessageBody::Read => None,
         };
         let gives_up = process.clock.reaches(process.clock.local(now) + process.member.timeout());
+        let body = match self.over_connection(target, body) {
+            Ok(body) => body,
+            Err(input) => return self.answers_unsent(target, writing, input),
+        };
+        let run = self.present_run();
+        let process = &mut self.processes[target.process as usize];
         let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
         lease.call += 1;
         lease.calls += 1;
@@ -77,6 +85,7 @@ impl World<'_> {
             awaited: flight.unanswered.is_none(),
             throttled: flight.throttled,
             copies: flight.copies,
+            run,
         });
         for copy in 0..flight.copies {
             self.agenda.push(flight.arrivals[copy as usize], Event::Request { message, copy });
@@ -89,7 +98,7 @@ impl World<'_> {
         message.copies -= 1;
         let last = message.copies == 0;
         let (target, call, gives_up) = (message.target, message.call, message.gives_up);
-        let (basis, sent, throttled) = (message.basis, message.sent, message.throttled);
+        let (basis, sent, throttled, run) = (message.basis, message.sent, message.throttled, message.run);
         let answers = message.awaited && copy == message.answering;
         let body = if last {
             self.messages.take(number).body
@@ -106,6 +115,13 @@ impl World<'_> {
             }
             return;
         }
+        if run != self.present_run() {
+            // A restart has broken the connection.
+            if answers {
+                self.agenda.push(self.now.min(gives_up), Event::Unanswered { target, call });
+            }
+            return;
+        }
         let late = self.now >= gives_up;
         if late {
             self.tally.fault(Fault::Late);
@@ -114,6 +130,7 @@ impl World<'_> {
             MessageBody::Read => Input::Read(Ok(self.store.read(self.now))),
             MessageBody::Write(write) => Input::Written(self.write_arrives(target, &write, basis, late)),
         };
+        let input = self.in_run(input);
         if answers {
             self.answer(target, call, input, gives_up, throttled);
         }
@@ -141,6 +158,17 @@ impl World<'_> {
 
     fn answer_soon(&mut self, target: LeaseTarget, call: u32, writing: bool, fault: CallFault) {
         let input = if writing { Input::Written(Outcome::Fault(fault)) } else { Input::Read(Err(fault)) };
+        let answer = self.answers.insert((input, 0));
+        let at = self.now + self.network.least;
+        self.agenda.push(at, Event::Answer { target, call, answer });
+    }
+
+    /// The process answers a call itself, and sends nothing.
+    fn answers_unsent(&mut self, target: LeaseTarget, writing: bool, input: Input) {
+        let Some(lease) = self.lease(target) else { return };
+        lease.call += 1;
+        lease.writing = writing;
+        let call = lease.call;
         let answer = self.answers.insert((input, 0));
         let at = self.now + self.network.least;
         self.agenda.push(at, Event::Answer { target, call, answer });

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::event::{Event, LeaseTarget};
+use super::server::Server;
 use crate::Invariant;
 use crate::oracle::{calls_after_outage_are_few, calls_are_few};
 use crate::parts::{Cut, Life};
@@ -28,6 +29,7 @@ impl World<'_> {
         self.phase = Phase::Healed;
         self.trace.line(self.now, format_args!("world"), format_args!("is healed"));
         self.storm_until = 0;
+        self.server_heals();
         let timeout = self.swarm.members.iter().map(|member| member.timeout()).min().unwrap_or(SECOND);
         self.network.healed(timeout);
         self.repairs();
@@ -60,11 +62,12 @@ impl World<'_> {
         self.agenda.push(self.now + self.held_again_within(), Event::HeldAgainBy);
     }
 
-    /// Two ttl and one call timeout, on the slowest clock.
+    /// Two ttl and one call timeout, and the quarantine of a server that may forget, on the slowest clock.
     fn held_again_within(&self) -> u64 {
         let timeout = self.swarm.members.iter().map(|member| member.timeout()).max().unwrap_or(SECOND);
         let drift = self.swarm.members.iter().map(|member| u64::from(member.drift)).max().unwrap_or(0);
-        let span = 2 * self.swarm.longest_ttl() + timeout;
+        let quarantine = self.server.as_ref().map_or(0, Server::quarantine);
+        let span = 2 * self.swarm.longest_ttl() + timeout + quarantine;
         span / (1_000_000 - drift) * 1_000_000 + SECOND / 10
     }
 

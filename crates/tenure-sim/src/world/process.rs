@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use tenure_core::machine::{Recalled, Sightings, TermRef};
 use tenure_core::{Holder, WallTime};
-use tenure_store::Version;
+use tenure_store::{Quarantine, Version};
 
 use super::event::Event;
 use super::lease::Lease;
@@ -32,6 +32,8 @@ pub(super) struct Process {
     /// Its leases, followed by those of the commands of its scripts.
     pub(super) leases: Vec<Option<Lease>>,
     pub(super) link: Link,
+    /// Its connection to the server of a store that may forget.
+    pub(super) connection: Option<Quarantine>,
     /// The handle that it saved.
     pub(super) saved: Option<Saved>,
     /// Number of children of earlier incarnations that still act.
@@ -69,6 +71,7 @@ impl Process {
             recalled: None,
             leases: (0..member.handles + commands).map(|_| None).collect(),
             link: Link::default(),
+            connection: None,
             saved: None,
             orphans: 0,
             versions: VecDeque::with_capacity(VERSIONS_MAX),

@@ -193,10 +193,12 @@ impl World<'_> {
     // ── end of a term ─────────────────────────────────────────────────────────────────────────────────────────────
 
     fn lost(&mut self, target: LeaseTarget, why: &Lost) {
+        // A restart of the server may bring back an earlier record of the term.
+        let may_forget = self.server.is_some();
         let tampered_at = self.oracle.tampered_at;
         let Some(lease) = self.lease(target) else { return };
         lease.belief_state = BeliefState::Lost;
-        let untouched = !lease.tainted && tampered_at.is_none();
+        let untouched = !lease.tainted && tampered_at.is_none() && !may_forget;
         let read_own = lease.shown.is_some_and(|shown| lease.write(shown).is_some());
         let term = lease.term.map_or(Nonce::ZERO, |(term, _)| term);
         let goes_on = lease.unstoppable && lease.acting && !lease.tainted;

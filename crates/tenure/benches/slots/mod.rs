@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures_util::future::join;
+use tenure::clock::{BootClock, Clock};
 use tenure::store::Memory;
 use tenure::store::memory::Calls;
 use tenure::{Coordinator, Slot};
@@ -38,6 +40,43 @@ pub(crate) fn slots(runtime: &Runtime) {
         println!("a cold acquire and a release of a slot: {calls}");
         print_ratio("a cold acquire of a slot, to one of a lease", cold.at(50), one.at(50), None);
     }
+    waiting(runtime);
+}
+
+/// A contender that waits in a full group of a store without hints, whose listings show stamps: its calls, and the time
+/// until it is granted a released slot.
+fn waiting(runtime: &Runtime) {
+    let memory = Memory::builder().declare(|guarantees| guarantees.watch = false).build();
+    let (holder, contender) = (connect(runtime, &memory), connect(runtime, &memory));
+    let request = |of: &Coordinator| of.slots("g", SLOTS).unwrap().without_witness().ttl(WAIT_TTL);
+    let mut held: Vec<_> =
+        (0..SLOTS).map(|_| runtime.block_on(request(&holder).try_acquire()).unwrap()).collect();
+    let (mut found, mut calls) = (Vec::new(), Counted::default());
+    for round in 0..WAITS {
+        let waits = request(&contender).acquire();
+        let releases = async {
+            BootClock.sleep_until(BootClock.now() + WAIT_TTL / 2).await;
+            let before = memory.calls();
+            BootClock.sleep_until(BootClock.now() + WAIT_TTL * 2).await;
+            calls.pairs.push(memory.calls() - before);
+            // At another phase of the listings each time.
+            BootClock.sleep_until(BootClock.now() + WAIT_TTL * round / WAITS).await;
+            let released = BootClock.now();
+            held.swap_remove(round as usize).release().await.unwrap();
+            released
+        };
+        let (granted, released) = runtime.block_on(join(waits, releases));
+        found.push(BootClock.now().since(released).as_secs_f64() / WAIT_TTL.as_secs_f64());
+        held.push(granted.unwrap());
+    }
+    found.sort_by(f64::total_cmp);
+    let (median, most) = (found[found.len() / 2], found[found.len() - 1]);
+    let mean = |of: fn(&Calls) -> u64| {
+        calls.pairs.iter().map(of).sum::<u64>() as f64 / calls.pairs.len() as f64 / 2.0
+    };
+    println!("\na contender that waits in a full group of {SLOTS} slots, in memory without hints");
+    println!("per ttl: {:.1} listings and {:.1} reads", mean(|calls| calls.lists), mean(|calls| calls.gets));
+    println!("a released slot is granted after {median:.2} ttl (median), {most:.2} ttl (longest of {WAITS})");
 }
 
 fn connect(runtime: &Runtime, memory: &Memory) -> Coordinator {
@@ -80,6 +119,12 @@ impl fmt::Display for Counted {
 }
 
 const ROUNDS: usize = 100;
+
+/// Number of waits in a full group.
+const WAITS: u32 = 8;
+
+/// The ttl of the holders during them.
+const WAIT_TTL: Duration = Duration::from_secs(2);
 
 /// Number of slots of a group.
 const SLOTS: u32 = 64;

@@ -10,7 +10,7 @@ impl Campaign {
     /// Blocks until this node leads, and returns the term: see [`Campaign::next`](crate::Campaign::next).
     ///
     /// Nothing interrupts the thread. [`Coordinator::shutdown`](super::Coordinator::shutdown) in another thread ends the wait
-    /// with an error: at once if the node waits for the lease, and after the pause if it pauses.
+    /// at once, with an error.
     #[track_caller]
     #[expect(
         clippy::should_implement_trait,

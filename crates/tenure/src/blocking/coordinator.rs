@@ -5,7 +5,7 @@ use tenure_core::Holder;
 use tenure_core::record::Record;
 use tenure_store::{Guarantees, Key, Prefix, Store};
 
-use super::{CoordinatorBuilder, Election, Keys, Lease, Request, SetRequest, block_on};
+use super::{CoordinatorBuilder, Election, Keys, Lease, Request, SetRequest, SlotGroup, Slots, block_on};
 use crate::{Error, Forgotten, Handle, Observation, Observations, Survivors};
 
 /// A connection to a store, and the keeper of its leases, for blocking threads. Cheap to clone.
@@ -43,6 +43,16 @@ impl Coordinator {
         self.0.election(name).map(Election)
     }
 
+    /// A request for any slot of a group: see [`Coordinator::slots`](crate::Coordinator::slots).
+    pub fn slots(&self, group: impl AsRef<str>, slots: u32) -> Result<Slots, Error> {
+        self.0.slots(group, slots).map(Slots)
+    }
+
+    /// A group of slots, to inspect and resize it.
+    pub fn slot_group(&self, group: impl AsRef<str>) -> Result<SlotGroup, Error> {
+        self.0.slot_group(group).map(SlotGroup)
+    }
+
     /// The plain keys of the store: see [`Coordinator::keys`](crate::Coordinator::keys).
     pub fn keys(&self) -> Keys {
         Keys(self.0.keys())
@@ -63,6 +73,7 @@ impl Coordinator {
         holders(prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error>;
         survivors(record: &Record) -> Survivors;
         list(prefix: &Prefix) -> Result<Vec<Key>, Error>;
+        slot_groups() -> Result<Vec<Key>, Error>;
         forget(key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error>;
         would_forget(key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error>;
         shutdown() -> Result<(), Error>;

@@ -13,7 +13,7 @@ use crate::{Error, Lost, WitnessPart, WorkGuard};
 ///
 /// Each call computes from the clock whether the lease is held. A check can be outdated by the time of the write; the
 /// token cannot: see [`tenure::Lease`](crate::Lease).
-#[must_use = "dropping a lease gives it up"]
+#[must_use = "dropping a lease releases it"]
 pub struct Lease(pub(super) crate::Lease);
 
 impl Lease {

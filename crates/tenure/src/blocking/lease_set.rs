@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Error, SetLoss};
 
 /// Several leases, held at once. Threads share it by reference. Dropping it releases them without waiting.
-#[must_use = "dropping a set of leases gives all of them up"]
+#[must_use = "dropping a set of leases releases all of them"]
 pub struct LeaseSet(pub(super) crate::LeaseSet);
 
 impl LeaseSet {

@@ -87,6 +87,9 @@ mod lease;
 mod lease_set;
 mod request;
 mod set_request;
+mod slot;
+mod slot_group;
+mod slots;
 mod term;
 
 pub use builder::CoordinatorBuilder;
@@ -98,6 +101,9 @@ pub use lease::Lease;
 pub use lease_set::LeaseSet;
 pub use request::Request;
 pub use set_request::SetRequest;
+pub use slot::Slot;
+pub use slot_group::SlotGroup;
+pub use slots::Slots;
 pub use term::Term;
 
 /// Blocks this thread until the future is ready. The keeper does everything that needs a clock or a socket, so this

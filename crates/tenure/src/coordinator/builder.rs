@@ -12,7 +12,7 @@ use crate::observe::Observers;
 use crate::{Error, Logbook, Verdicts};
 
 /// Connects a coordinator with options.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "a builder connects nothing until connect() is awaited"]
 pub struct CoordinatorBuilder {
     clock: Option<Arc<dyn Clock>>,

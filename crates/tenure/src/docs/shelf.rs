@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
     Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading,
-    Reason, Store, StoreError, StoreFuture, Version,
+    Reason, Store, StoreError, StoreFuture, Version, Write,
 };
 
 #[derive(Debug, Default)]
@@ -44,8 +44,9 @@ impl Store for Shelf {
     }
 
     // Comparing and writing are one step. On a network, send it once, and call every doubt `StoreError::unknown`.
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
         Box::pin(async move {
+            let Write { value, expect, .. } = write;
             if value.len() > VALUE_MAX {
                 return Err(StoreError::refused(Reason::Invalid, "the value is too large"));
             }

@@ -8,7 +8,7 @@ use super::seat::Seat;
 use super::{Leaders, Term};
 use crate::clock::Instant;
 use crate::host::entropy::Entropy;
-use crate::keeper::{Connection, LastError};
+use crate::keeper::{Connection, LastError, shut_down_error};
 use crate::{Error, Lease, Request};
 
 /// A campaign: wins terms again and again. Dropping it stops the campaign, and not the present term.
@@ -106,7 +106,9 @@ impl Campaign {
             }
             NextAct::Wait { until, observes } => {
                 let (until, observes) = (*until, *observes);
+                let closing = self.connection.keeper.closing();
                 tokio::select! {
+                    () = closing.cancelled() => return Err(self.shut_down()),
                     slept = self.connection.sleep_until(until) => {
                         slept?;
                         self.step(CampaignInput::Wake);
@@ -123,8 +125,10 @@ impl Campaign {
             }
             NextAct::Recover => {
                 let Some(health) = &mut self.health else { return Err(self.connection.gone_error()) };
-                if health.changed().await.is_err() {
-                    return Err(self.connection.gone_error());
+                let closing = self.connection.keeper.closing();
+                tokio::select! {
+                    () = closing.cancelled() => return Err(self.shut_down()),
+                    changed = health.changed() => changed.map_err(|_| self.connection.gone_error())?,
                 }
                 let state = *health.borrow_and_update();
                 self.step(CampaignInput::Health(state));
@@ -139,6 +143,10 @@ impl Campaign {
             }
         }
         Ok(None)
+    }
+
+    fn shut_down(&self) -> Error {
+        shut_down_error(self.request.key(), &self.connection.store)
     }
 
     fn granted(&mut self, lease: Lease) -> Term {

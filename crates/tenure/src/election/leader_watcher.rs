@@ -13,7 +13,7 @@ use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::keeper::Command;
 use crate::keeper::Connection;
-use crate::observe::{ChangeHints, HolderExits, Observation, Observers, observe_surely};
+use crate::observe::{ChangeHints, HolderExits, Observation, Observers, ReportedCauses, observe_surely};
 
 /// Reads one key again and again, on the keeper's runtime, and reports its leader.
 pub(super) struct LeaderWatcher {
@@ -24,8 +24,8 @@ pub(super) struct LeaderWatcher {
     filter: LeaderFilter,
     view: watch::Sender<LeaderView>,
     reports: Option<mpsc::Sender<Result<Option<Leader>, Error>>>,
-    /// The sentence of the reported error, until a read succeeds.
-    problem: Option<String>,
+    /// The reported errors, until a read succeeds.
+    causes: ReportedCauses,
     /// Pause after the next failure.
     pause: Duration,
 }
@@ -48,7 +48,7 @@ impl LeaderWatcher {
             filter: LeaderFilter::new(),
             view,
             reports,
-            problem: None,
+            causes: ReportedCauses::default(),
             pause: RETRY,
         };
         connection.keeper.send(Command::Visit(Box::new(move |store| Box::pin(watcher.run(store)))));
@@ -106,7 +106,7 @@ impl LeaderWatcher {
     /// Takes in an observation. Fails if the reader is gone.
     async fn saw(&mut self, seen: &Observation, sent: Instant) -> Result<(), ReportsClosed> {
         self.pause = RETRY;
-        let was_failing = self.problem.take().is_some();
+        let was_failing = !std::mem::take(&mut self.causes).is_empty();
         let report = self.filter.saw(seen.record.as_ref(), &seen.standing);
         let leader = match report {
             Some(LeaderReport::Leader(record)) => Leader::of(&record),
@@ -122,13 +122,11 @@ impl LeaderWatcher {
         self.report(Ok(leader)).await
     }
 
-    /// Takes in an error, and reports it unless it is the reported one.
+    /// Takes in an error, and reports it unless its cause was reported recently.
     async fn failed(&mut self, error: Error) -> Result<(), ReportsClosed> {
-        let sentence = error.to_string();
-        if self.problem.as_ref() == Some(&sentence) {
+        if !self.causes.is_due(&error, self.clock.now()) {
             return Ok(());
         }
-        self.problem = Some(sentence);
         self.report(Err(error)).await
     }
 

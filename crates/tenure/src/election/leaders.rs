@@ -18,8 +18,8 @@ use crate::observe::Observers;
 /// A stream of leaders: the present one first, then every change that was seen, never an older token. `None` means that
 /// there is no leader: the lease is vacant or has run out.
 ///
-/// It never ends by itself. An error is reported once, and the stream continues: when the key can be read again, it
-/// yields the leader. It starts at the first poll, and stops when dropped.
+/// It never ends by itself. After an error the stream continues: when the key can be read again, it yields the
+/// leader. A cause that lasts is reported again after a minute, and then after growing pauses. It starts at the first poll, and stops when dropped.
 ///
 /// Terms that began and ended between two reads are not reported; [`Coordinator::watch`](crate::Coordinator::watch)
 /// reports them from the history.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tenure_core::machine::{Content, Fault, Input, Look, Outcome, Recalled};
+use tenure_core::machine::{Content, Fault, Input, Look, Outcome, Recalled, Write};
 use tenure_core::record;
-use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError, Version};
+use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError, Throttled, Version};
 
 use super::logbook_client::{self, LogbookClient};
 use super::recorder::AttemptOutcome;
@@ -45,8 +45,10 @@ pub(crate) async fn read(store: Arc<dyn Store>, key: Key, logbook: Option<Arc<Lo
     CallAnswer { recalled, ..CallAnswer::new(Input::Read(Ok(look)), None) }
 }
 
-pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> CallAnswer {
-    match store.put(&key, value, expect.clone()).await {
+pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, write: Write) -> CallAnswer {
+    let (expect, purpose) = (write.expect.clone(), write.for_store());
+    let sent = tenure_store::Write::new(value, write.expect).for_purpose(purpose);
+    match store.write(&key, sent).await {
         Ok(Put::Applied(Applied { version, .. })) if !is_new(&version, &expect) => {
             // Another process that saw this version could replace the record. The write must not count as applied.
             let refused = Fault::Refused(Reason::Unsupported);
@@ -97,7 +99,7 @@ pub(crate) fn outcome(input: &Input) -> AttemptOutcome {
     };
     match fault {
         Fault::Unknown => AttemptOutcome::Unknown,
-        Fault::Throttled(_) => AttemptOutcome::Throttled,
+        Fault::Throttled(_) | Fault::Withheld(_) => AttemptOutcome::Throttled,
         Fault::Refused(_) => AttemptOutcome::Refused,
     }
 }
@@ -106,6 +108,9 @@ pub(crate) fn fault(error: &StoreError) -> Fault {
     match error {
         StoreError::Refused(refused) => Fault::Refused(refused.reason),
         StoreError::Unknown(_) => Fault::Unknown,
+        StoreError::Throttled(Throttled { after, cause: Some(_), .. }) => {
+            Fault::Withheld(after.unwrap_or_default())
+        }
         StoreError::Throttled(throttled) => Fault::Throttled(throttled.after),
     }
 }

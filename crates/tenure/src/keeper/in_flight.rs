@@ -68,6 +68,7 @@ impl InFlight {
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
         let value = record::try_encode(&write.record);
         let store = Arc::clone(&self.store);
+        let operation = Operation::Write(write.purpose);
         let future = async move {
             let value = match value {
                 Ok(value) => value,
@@ -77,9 +78,9 @@ impl InFlight {
             if let Some(first) = first {
                 first.await;
             }
-            calls::write(store, key, value, write.expect).await
+            calls::write(store, key, value, write).await
         };
-        self.start(lease, span, Operation::Write(write.purpose), token, Box::pin(future))
+        self.start(lease, span, operation, token, Box::pin(future))
     }
 
     /// Starts the calls of an observer.

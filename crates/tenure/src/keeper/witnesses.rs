@@ -1,10 +1,11 @@
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, Either, select};
 use futures_util::stream::FuturesUnordered;
 use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
@@ -212,34 +213,48 @@ pub(crate) async fn until_unlocked(
     let watched = (Arc::clone(&location), Arc::clone(&witness));
     let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
     let mut tree = false;
+    let mut probes = PROBES.iter();
     loop {
         // Also at the start: changes before the watch gave no event.
-        for pause in PROBES {
-            if !pause.is_zero() {
-                clock.sleep_until(clock.now() + pause).await;
-            }
-            let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
-            let sighting = workers.run(look(&location, &witness, nonce)).await.ok()?;
-            let tree_freed = tree && !sighting.tree_locked;
-            tree = sighting.tree_locked;
-            if !sighting.is_locked() || (tree_freed && until == Until::PartFreed) {
-                return Some((nonce, sighting));
-            }
+        let latest = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
+        let sighting = workers.run(look(&location, &witness, latest)).await.ok()?;
+        let tree_freed = tree && !sighting.tree_locked;
+        tree = sighting.tree_locked;
+        if !sighting.is_locked() || (tree_freed && until == Until::PartFreed) {
+            return Some((latest, sighting));
         }
-        match &mut changes {
-            Some(told) => {
-                if told.next().await.is_none() {
-                    changes = None;
+        let pause = probes.next().copied().or(changes.is_none().then_some(UNTOLD));
+        let paused = pause.map(|pause| clock.sleep_until(clock.now() + pause));
+        let told = match (&mut changes, paused) {
+            (Some(told), None) => Some(told.next().await),
+            (Some(told), Some(paused)) => match select(pin!(told.next()), paused).await {
+                Either::Left((told, _)) => Some(told),
+                Either::Right(_) => None,
+            },
+            (None, paused) => {
+                if let Some(paused) = paused {
+                    paused.await;
                 }
+                None
             }
-            None => clock.sleep_until(clock.now() + UNTOLD).await,
+        };
+        if let Some(told) = told {
+            probes = PROBES.iter();
+            changes = changes.filter(|_| told.is_some());
         }
     }
 }
 
-/// Delays of repeated checks: the kernel reports the close of a file just before it releases the locks.
-const PROBES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
+/// Delays of repeated checks: the kernel reports the close of a file just before it releases the locks. On a busy machine
+/// the process that dies may have to wait in between, and no other report follows.
+const PROBES: [Duration; 6] = [
+    Duration::from_millis(1),
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+];
 
 /// Longest times that a lease waits for a witness.
 const MAKE_MAX: Duration = Duration::from_secs(1);
@@ -247,3 +262,52 @@ const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// A request waits for this before it is sent.
 const LIST_MAX: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    use super::*;
+    use crate::clock::BootClock;
+    use crate::host::witness::WitnessPart;
+    use crate::store::File;
+
+    async fn pause(span: Duration) {
+        BootClock.sleep_until(BootClock.now() + span).await;
+    }
+
+    /// A process that dies on a busy machine may have to wait between the report of its close and the release of its lock.
+    #[tokio::test]
+    async fn a_lock_that_is_released_some_time_after_the_last_report_is_noticed() {
+        let path = std::env::temp_dir().join(format!("tenure-late-release-{}", std::process::id()));
+        let location = WitnessLocation::of_store(&File::open(&path).unwrap()).unwrap();
+        let lock = location.create(7).unwrap();
+        let (witness, shared) = (Arc::clone(lock.named()), lock.share(WitnessPart::Guards).unwrap());
+        let (workers, clock) = (Arc::new(Workers::new()), Arc::new(BootClock::new()));
+        let nonce = Arc::new(Mutex::new(Nonce::from_bits(7)));
+        let unlocked = until_unlocked(Arc::new(location), workers, clock, witness, nonce, Until::Unlocked);
+        let late_release = async {
+            pause(Duration::from_millis(300)).await;
+            // The last report.
+            drop(lock);
+            pause(Duration::from_millis(200)).await;
+            let everything = libc::flock {
+                l_type: libc::F_UNLCK as libc::c_short,
+                l_whence: libc::SEEK_SET as libc::c_short,
+                l_start: 0,
+                l_len: 0,
+                l_pid: 0,
+            };
+            fcntl(&shared, FcntlArg::F_OFD_SETLK(&everything)).unwrap();
+            pause(Duration::from_secs(30)).await;
+        };
+        let noticed = match select(pin!(unlocked), pin!(late_release)).await {
+            Either::Left((seen, _)) => seen,
+            Either::Right(_) => None,
+        };
+        std::fs::remove_dir_all(&path).unwrap();
+        let (_, sighting) = noticed.expect("it is noticed");
+        assert!(sighting.same_file && !sighting.is_locked(), "{sighting:?}");
+    }
+}

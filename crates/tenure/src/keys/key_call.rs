@@ -7,7 +7,7 @@ use tenure_core::machine::{
 };
 use tenure_core::record::{self, Ttl};
 use tenure_core::{Drift, Holder};
-use tenure_store::{BoxFuture, Key, Store, StoreClock};
+use tenure_store::{BoxFuture, Key, Prefix, Reach, Store, StoreClock};
 use tokio_util::sync::CancellationToken;
 
 use super::key_memory::{KeyMemory, KnownKey};
@@ -17,6 +17,7 @@ use crate::keeper::calls::{self, CallAnswer};
 use crate::keeper::{
     AttemptReport, Connection, EventReport, Operation, WeakKeeper, logbook_client, next_write,
 };
+use crate::observe::ChangeHints;
 use crate::store::caught::Caught;
 use crate::trust::breach;
 use crate::{Error, ErrorKind};
@@ -34,6 +35,10 @@ pub(super) struct KeyCall {
     holder: Arc<Holder>,
     changes: bool,
     machine: KeyMachine,
+    /// True if the operation waits for an entry, with hints if the store has them.
+    waits: bool,
+    /// Minimum time between two reads after hints.
+    hint_pause: Duration,
     /// Cancelled when the caller has dropped its future.
     dropped: CancellationToken,
     /// True if the latest read showed the state that `forget` leaves behind.
@@ -82,6 +87,12 @@ impl KeyCall {
             holder,
             changes,
             machine: KeyMachine::new(params),
+            waits: wait.is_some_and(|limit| !limit.is_zero()),
+            hint_pause: match guarantees.reach {
+                Reach::Process | Reach::Machine => HINT_PAUSE_MIN,
+                // A read may cost a call on a network.
+                _ => retry,
+            },
             dropped,
             forgotten: false,
             last_error: None,
@@ -108,7 +119,12 @@ impl KeyCall {
 
     async fn steps(&mut self, store: &Arc<dyn Store>) -> Result<KeyAnswer, Error> {
         let mut input = Input::Start;
+        // Before the first read: a change after it gives a hint.
+        let mut hints = ChangeHints::None;
         loop {
+            if self.waits {
+                hints.listen(&**store, &Prefix::of(&self.key));
+            }
             let mut effects = Vec::new();
             let (nonce, jitter) = Entropy.step();
             let now = self.clock.now();
@@ -136,8 +152,16 @@ impl KeyCall {
                 Some(Effect::Read) => self.read(store, now).await?,
                 Some(Effect::Write(write)) => self.write(store, write, now).await?,
                 Some(Effect::SleepUntil(at)) => {
+                    hints.pause(self.clock.sleep_until(now + self.hint_pause));
                     tokio::select! {
                         () = self.clock.sleep_until(at) => Input::Wake,
+                        hint = hints.next() => {
+                            if hint.is_none() {
+                                // It is not renewed: the reads without hints are enough.
+                                (hints, self.waits) = (ChangeHints::None, false);
+                            }
+                            Input::Changed
+                        }
                         () = self.dropped.cancelled() => return Err(self.cancelled()),
                     }
                 }
@@ -160,7 +184,12 @@ impl KeyCall {
         Ok(answer.input)
     }
 
-    async fn write(&mut self, store: &Arc<dyn Store>, write: Write, sent: Instant) -> Result<Input, Error> {
+    async fn write(
+        &mut self,
+        store: &Arc<dyn Store>,
+        write: Write,
+        mut sent: Instant,
+    ) -> Result<Input, Error> {
         if let Some(error) = self.breach_error() {
             return Err(error);
         }
@@ -171,12 +200,16 @@ impl KeyCall {
                 () = self.clock.sleep_until(sent + wait) => {}
                 () = self.dropped.cancelled() => return Err(self.cancelled()),
             }
+            sent = self.clock.now();
+            if !self.memory.with(&self.key, |known| self.machine.send_later(&known.sightings, sent)) {
+                return Ok(Input::Wake);
+            }
         }
         let operation = Operation::Write(write.purpose);
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
         let answer = match record::try_encode(&write.record) {
             Ok(value) => {
-                let call = calls::write(Arc::clone(store), self.key.clone(), value, write.expect);
+                let call = calls::write(Arc::clone(store), self.key.clone(), value, write);
                 self.call(Box::pin(call), sent, operation, token).await
             }
             // Nothing is sent, so nothing can land.
@@ -314,6 +347,9 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// Longest pause after repeated failures.
 const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// A store that hints all the time must not keep the keeper busy.
+const HINT_PAUSE_MIN: Duration = Duration::from_millis(10);
 
 /// Time for which a sighting may be acted on: the default ttl of a lease.
 const FRESH_FOR: Ttl = Ttl::from_millis(15_000).expect("within the range");

@@ -243,10 +243,28 @@ impl Keys {
 
     /// Runs an operation on the keeper's runtime. If the caller drops its future, no further call begins.
     async fn call(&self, key: &Key, operation: KeyOperation) -> Result<KeyAnswer, Error> {
+        if operation != KeyOperation::Get {
+            self.check_kept(key)?;
+        }
         let dropped = CancellationToken::new();
         let call = self.key_call(key, operation, &dropped);
         let _guard = dropped.drop_guard();
         self.connection.visit(move |store| Box::pin(call.run(store))).await
+    }
+
+    /// Fails for a change on a store that may lose it. The size of a group is Tenure's own: every participant that uses
+    /// the group compares it with its own number.
+    fn check_kept(&self, key: &Key) -> Result<(), Error> {
+        if self.connection.guarantees.allows_plain_keys() || key.is_reserved() {
+            return Ok(());
+        }
+        let sentence = format!(
+            "key {key} on {} is not changed: the store may lose acknowledged writes when its server restarts. Leases are \
+             safe there, because they run out, and plain keys are not. Use another store, or add \
+             accept=restart to its URL if a lost change does no harm",
+            self.connection.store
+        );
+        Err(Error::new(ErrorKind::Unsupported, sentence))
     }
 
     fn key_call(&self, key: &Key, operation: KeyOperation, dropped: &CancellationToken) -> KeyCall {

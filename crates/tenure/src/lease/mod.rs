@@ -51,7 +51,7 @@ use crate::{Error, ErrorKind};
 /// write_fenced(lease.token().get(), report).await;
 /// # Ok(()) }
 /// ```
-#[must_use = "dropping a lease gives it up"]
+#[must_use = "dropping a lease releases it"]
 pub struct Lease {
     id: LeaseId,
     keeper: KeeperHandle,

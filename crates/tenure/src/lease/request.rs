@@ -240,6 +240,22 @@ impl Request {
         Self { key, ..self.clone() }
     }
 
+    /// Longest wait for the work of a former holder, if the request heeds it and limits the wait.
+    pub(crate) fn heeded_tree_limit(&self) -> Option<Duration> {
+        match self.heed {
+            Heed::Tree { limit } => limit,
+            Heed::Ttl => None,
+        }
+    }
+
+    /// The same request with another limit for the work of a former holder, if it heeds that work.
+    pub(crate) fn with_tree_limit(mut self, to: Option<Duration>) -> Self {
+        if let Heed::Tree { limit } = &mut self.heed {
+            *limit = to;
+        }
+        self
+    }
+
     /// Acquires as [`acquire`](Self::acquire) does, with this patience and with what an observer has seen of the key.
     pub(crate) async fn acquire_recalling(
         self,

@@ -29,7 +29,8 @@ pub struct GroupFull {
     pub group: Key,
     /// Its number of slots.
     pub slots: u16,
-    /// The holders, by index. A slot without a holder that cannot be granted is not in it.
+    /// The holders, by index. A slot that has run out while its work still runs is in it, with no time remaining, if the
+    /// contender [heeds the tree](crate::Slots::heed_tree). A slot without a holder that cannot be granted is not.
     pub holders: Vec<HeldSlot>,
 }
 

@@ -5,6 +5,7 @@
 
 mod group_full;
 mod held_slot;
+mod outlived_slots;
 mod request;
 mod seeker;
 mod size_key;

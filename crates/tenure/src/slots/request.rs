@@ -4,7 +4,7 @@ use std::time::Duration;
 use tenure_core::machine::Patience;
 use tenure_core::slots::{GroupSize, SlotParams};
 use tenure_core::{Holder, Timing};
-use tenure_store::{Key, Reach};
+use tenure_store::{Key, Prefix, Reach};
 use tokio_util::sync::CancellationToken;
 
 use super::seeker::SlotSeeker;
@@ -120,9 +120,11 @@ impl Slots {
     /// Waits until a slot is granted, at most as long as [`wait`](Self::wait) allows. If the group is full until
     /// then, the error is that of [`try_acquire`](Self::try_acquire).
     ///
-    /// On arrival, a contender reads each slot at most once. In a full group it then makes at most four reads per ttl,
-    /// whatever the number of slots. A freed slot is found at once where the store gives hints; otherwise within a
-    /// quarter of a ttl for each slot and two more, plus a tenth. A contender waits for a group of one slot as for a lease.
+    /// On arrival, a contender reads each slot at most once. In a full group it then makes at most four calls per ttl,
+    /// whatever the number of slots. A released slot is found at once where the store gives hints. Where its listings show
+    /// stamps, as in a bucket, a slot of a group of at least four is found by the next listing, within 0.4 ttl, or
+    /// within 1.3 ttl while other slots change hands often. Elsewhere it takes a quarter of a ttl for each slot and two
+    /// more, plus a tenth. A contender waits for a group of one slot as for a lease.
     ///
     /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which lapses
     /// after one ttl.
@@ -169,13 +171,16 @@ impl Slots {
             // A read may cost a call on a network.
             _ => timing.retry(),
         };
-        let params = SlotParams { size: self.size, timing, patience, hint_pause };
+        let watches = connection.guarantees.watch;
         let size_key = SizeKey::new(self.keys, &connection, &self.group)?;
         let cancelled = CancellationToken::new();
         let _cancels = cancelled.clone().drop_guard();
         connection
             .visit(move |store| {
                 Box::pin(async move {
+                    let group = Prefix::of_group(&self.group)?;
+                    let stamps = !watches && store.list_stamped(&group).is_some();
+                    let params = SlotParams { size: self.size, timing, patience, hint_pause, stamps };
                     let seeker =
                         SlotSeeker::new(store, self.group, self.request, self.observers, size_key, params)?;
                     seeker.run(cancelled).await

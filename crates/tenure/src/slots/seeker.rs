@@ -1,21 +1,24 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, TryStreamExt};
 use tenure_core::Drift;
 use tenure_core::machine::{Denied, Patience, Remaining, Standing};
 use tenure_core::record::Record;
 use tenure_core::slots::{
-    GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotInput, SlotMachine, SlotParams, SlotSight,
+    GroupListing, GroupSize, SizeAnswer, SlotEffect, SlotEvent, SlotHolder, SlotInput, SlotMachine,
+    SlotParams, SlotSight,
 };
-use tenure_store::{BoxFuture, Key, Reason, Store, StoreError};
+use tenure_store::{BoxFuture, Key, Prefix, Reason, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
+use super::outlived_slots::OutlivedSlots;
 use super::size_key::SizeKey;
 use super::slot_hints::SlotHints;
 use super::{GroupFull, HeldSlot, Slot};
-use crate::clock::{Clock, Instant, call_timeout};
+use crate::clock::{Clock, Instant, call_timeout, timeout};
 use crate::host::entropy::Entropy;
 use crate::keeper::shut_down_error;
 use crate::lease::Request;
@@ -28,6 +31,8 @@ pub(super) struct SlotSeeker {
     clock: Arc<dyn Clock>,
     observers: Arc<Observers>,
     group: Key,
+    /// Prefix of the keys of the group.
+    prefix: Prefix,
     /// The keys of the slots, by index.
     keys: Vec<Key>,
     request: Request,
@@ -36,6 +41,7 @@ pub(super) struct SlotSeeker {
     machine: SlotMachine,
     calls: FuturesUnordered<BoxFuture<'static, SlotAnswer>>,
     hints: Option<SlotHints>,
+    outlived: OutlivedSlots,
     asleep: Option<(Instant, BoxFuture<'static, ()>)>,
     /// The granted slot, until the caller has it.
     lease: Option<Lease>,
@@ -48,6 +54,7 @@ enum SlotAnswer {
     Size { sent: Instant, size: Result<Option<GroupSize>, Error> },
     Tried { index: u16, granted: Result<Lease, Error> },
     Read { index: u16, seen: Result<Observation, Error> },
+    Listed { sent: Instant, listing: Option<GroupListing> },
 }
 
 impl SlotSeeker {
@@ -60,11 +67,14 @@ impl SlotSeeker {
         params: SlotParams,
     ) -> Result<Self, Error> {
         let keys = (0..params.size.get()).map(|index| Key::group_slot(&group, index));
+        let clock = Arc::clone(&request.connection().clock);
         Ok(Self {
-            clock: Arc::clone(&request.connection().clock),
+            outlived: OutlivedSlots::new(Arc::clone(&clock), request.heeded_tree_limit()),
+            clock,
             keys: keys.collect::<Result<_, _>>()?,
             store,
             observers,
+            prefix: Prefix::of_group(&group)?,
             group,
             request,
             size_key,
@@ -106,6 +116,7 @@ impl SlotSeeker {
             tokio::select! {
                 Some(ended) = self.calls.next() => inputs.push_back(self.answer(ended)?),
                 Some(index) = next_hint(&mut self.hints) => inputs.push_back(SlotInput::Hinted { index }),
+                Some(index) = self.outlived.next_end() => inputs.push_back(SlotInput::Hinted { index }),
                 () = async { self.asleep.as_mut().expect("guarded").1.as_mut().await }, if self.asleep.is_some() => {
                     self.asleep = None;
                     inputs.push_back(self.if_held(SlotInput::Wake));
@@ -131,6 +142,7 @@ impl SlotSeeker {
             SlotEffect::Try(index) => self.try_slot(index, Patience::Once),
             SlotEffect::Wait { index, until } => self.try_slot(index, Patience::Until(until)),
             SlotEffect::Read(index) => self.read(index),
+            SlotEffect::List => self.list(),
             SlotEffect::Listen => {
                 let hints = SlotHints::listen(&*self.store, &self.clock, &self.observers, &self.keys);
                 self.hints = Some(hints);
@@ -155,7 +167,7 @@ impl SlotSeeker {
     fn try_slot(&self, index: u16, patience: Patience) {
         let key = self.keys[usize::from(index)].clone();
         let recalled = self.observers.recalled(&key);
-        let request = self.request.with_key(key);
+        let request = self.request.with_key(key).with_tree_limit(self.outlived.remaining(index));
         self.calls.push(Box::pin(async move {
             SlotAnswer::Tried { index, granted: request.acquire_recalling(patience, recalled).await }
         }));
@@ -169,6 +181,19 @@ impl SlotSeeker {
             let seen = observers.observe(&*store, &key);
             let seen = call_timeout(&*clock, limit, &format!("reading {}", key.titled()), seen).await;
             SlotAnswer::Read { index, seen }
+        }));
+    }
+
+    fn list(&self) {
+        let (store, clock, sent) = (Arc::clone(&self.store), Arc::clone(&self.clock), self.clock.now());
+        let (prefix, size_key) = (self.prefix.clone(), self.size_key.key().clone());
+        let limit = self.params.timing.timeout();
+        self.calls.push(Box::pin(async move {
+            let listed = async {
+                let listed: Result<Vec<_>, _> = store.list_stamped(&prefix)?.try_collect().await;
+                Some(GroupListing::new(&size_key, listed.ok()?))
+            };
+            SlotAnswer::Listed { sent, listing: timeout(&*clock, limit, listed).await.flatten() }
         }));
     }
 
@@ -196,11 +221,17 @@ impl SlotSeeker {
                 if let Some(hints) = &mut self.hints {
                     hints.expect(&seen);
                 }
+                self.outlived.saw(index, seen.record.as_ref());
                 if let Standing::Foreign(_) = seen.standing {
                     self.last_error = seen.clone().into_record(&self.request.connection().store).err();
                 }
                 Ok(SlotInput::Seen { index, sight: self.sight(seen) })
             }
+            // The slots can be read without listings, also where the store refuses them.
+            SlotAnswer::Listed { sent, listing } => Ok(match listing {
+                Some(listing) => SlotInput::Listed { sent, listing },
+                None => SlotInput::NotListed,
+            }),
             SlotAnswer::Read { index, seen: Err(error) } => {
                 self.note_failure(error)?;
                 Ok(SlotInput::Failed { index })
@@ -211,16 +242,21 @@ impl SlotSeeker {
     fn not_granted(&mut self, index: u16, error: Error) -> Result<SlotInput, Error> {
         let sight = match error.denied() {
             Some(Denied::Held(record)) => {
+                self.outlived.saw(index, Some(record));
                 SlotSight::Held { record: Arc::clone(record), due: self.due(record) }
             }
-            Some(Denied::Outlived { .. } | Denied::Unstoppable(_)) => return Ok(SlotInput::Denied { index }),
+            Some(Denied::Outlived { record, .. }) => {
+                self.outlived.insert(index, record);
+                return Ok(SlotInput::Denied { index });
+            }
+            Some(Denied::Unstoppable(_)) => return Ok(SlotInput::Denied { index }),
             Some(
                 Denied::Foreign(_) | Denied::Closed(_) | Denied::WentBack { .. } | Denied::TokensExhausted,
             ) => {
                 self.last_error = Some(error);
                 SlotSight::Unusable
             }
-            Some(Denied::Unavailable(_) | Denied::Refused(Reason::Unreachable)) => {
+            Some(Denied::Unavailable(_) | Denied::Withheld(_) | Denied::Refused(Reason::Unreachable)) => {
                 self.last_error = Some(error);
                 return Ok(SlotInput::Failed { index });
             }
@@ -271,23 +307,40 @@ impl SlotSeeker {
         }
     }
 
+    /// The holders, and those whose slot has run out while their work still runs, by index.
+    fn with_outlived(&self, holders: Vec<SlotHolder>) -> Vec<HeldSlot> {
+        let now = self.clock.now();
+        let held = holders.into_iter().map(|SlotHolder { index, record, due }| HeldSlot {
+            index,
+            record,
+            remaining: Remaining::new(due.since(now), true),
+        });
+        let mut held: Vec<_> = held.collect();
+        for index in 0..self.params.size.get() {
+            if let Some(record) = self.outlived.record(index)
+                && !held.iter().any(|slot| slot.index == index)
+            {
+                let remaining = Remaining::new(Duration::ZERO, true);
+                held.push(HeldSlot { index, record: Arc::clone(record), remaining });
+            }
+        }
+        held.sort_by_key(|slot| slot.index);
+        held
+    }
+
     fn outcome(&mut self, event: SlotEvent) -> Result<Slot, Error> {
         let store = &self.request.connection().store;
         let group = self.group.clone();
         match (event, self.lease.take()) {
             (SlotEvent::Believe { index }, Some(lease)) => Ok(Slot::new(lease, group, index)),
-            (SlotEvent::Full { holders }, _) if holders.is_empty() && self.last_error.is_some() => {
-                Err(self.last_error.take().expect("it is there"))
-            }
             (SlotEvent::Full { holders }, _) => {
-                let now = self.clock.now();
-                let held = holders.into_iter().map(|holder| HeldSlot {
-                    index: holder.index,
-                    record: holder.record,
-                    remaining: Remaining::new(holder.due.since(now), true),
-                });
-                let full = GroupFull { group, slots: self.params.size.get(), holders: held.collect() };
-                Err(full.into_error(store))
+                let holders = self.with_outlived(holders);
+                if holders.is_empty()
+                    && let Some(error) = self.last_error.take()
+                {
+                    return Err(error);
+                }
+                Err(GroupFull { group, slots: self.params.size.get(), holders }.into_error(store))
             }
             (SlotEvent::Refused { own, stored, resized }, _) => {
                 let what = if resized { "was resized to" } else { "has" };

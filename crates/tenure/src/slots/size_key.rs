@@ -22,6 +22,10 @@ impl SizeKey {
         Ok(Self { keys, store, key, group: group.clone() })
     }
 
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// The size of the group, by a read that is sent now; `None` if it has none.
     pub(super) async fn read(&self) -> Result<Option<GroupSize>, Error> {
         Ok(self.read_entry().await?.map(|(size, _)| size))

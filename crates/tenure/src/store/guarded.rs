@@ -1,10 +1,9 @@
 use std::fmt;
 
-use bytes::Bytes;
 use futures_util::{StreamExt, future, stream};
 use tenure_store::{
-    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal, Scratch,
-    Store, StoreError, StoreFuture, Version,
+    Administration, BoxStream, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Removal, Scratch,
+    Store, StoreError, StoreFuture, Version, Write,
 };
 
 use crate::store::caught::{Caught, Panicked, caught};
@@ -42,18 +41,19 @@ impl<S: Store> Store for Guarded<S> {
         guarded(move || self.store.get(key))
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
-        guarded(move || self.store.put(key, value, expect))
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
+        guarded(move || self.store.write(key, write))
     }
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         match caught(|| self.store.list(prefix)) {
-            Ok(listing) => {
-                let keys = Caught::new(listing).map(|next| next.unwrap_or_else(|why| Err(unknown(&why))));
-                Box::pin(keys)
-            }
+            Ok(listing) => guarded_listing(listing),
             Err(panicked) => Box::pin(stream::once(future::ready(Err(unknown(&panicked))))),
         }
+    }
+
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        caught(|| self.store.list_stamped(prefix)).ok().flatten().map(guarded_listing)
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
@@ -104,6 +104,13 @@ fn guarded<'a, T: 'a>(call: impl FnOnce() -> StoreFuture<'a, T> + Send + 'a) -> 
         };
         called.unwrap_or_else(|panicked| Err(unknown(&panicked)))
     })
+}
+
+/// A listing of a store. A panic in it is an error.
+fn guarded_listing<'a, T: Send + 'a>(
+    listing: BoxStream<'a, Result<T, StoreError>>,
+) -> BoxStream<'a, Result<T, StoreError>> {
+    Box::pin(Caught::new(listing).map(|next| next.unwrap_or_else(|why| Err(unknown(&why)))))
 }
 
 /// Hints of a store. They end at a panic.

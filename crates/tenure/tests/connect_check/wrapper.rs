@@ -5,7 +5,7 @@ use bytes::Bytes;
 use tenure::store::Memory;
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store,
-    StoreError, Version,
+    StoreError, Version, Write,
 };
 
 /// A memory store behind a wrapper that lies or interferes.
@@ -105,16 +105,12 @@ impl Store for Wrapper {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
             let number = self.puts.fetch_add(1, Ordering::SeqCst) + 1;
             self.give_way(number).await;
-            match (self.how, &expect) {
+            let value = write.value.clone();
+            match (self.how, &write.expect) {
                 (How::IgnoresCreate, Expect::Absent) | (How::IgnoresReplace, Expect::Version(_)) => {
                     return Ok(self.applied(key, value));
                 }
@@ -142,7 +138,7 @@ impl Store for Wrapper {
                 }
                 _ => {}
             }
-            let answer = self.inner.put(key, value, expect).await;
+            let answer = self.inner.write(key, write).await;
             self.give_way(number / 2).await;
             answer
         })

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tenure::store::Memory;
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError,
+    BoxFuture, BoxStream, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError, Write,
 };
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
+type Failure = Arc<dyn Fn() -> Option<StoreError> + Send + Sync>;
+type WriteHook = Arc<dyn Fn(&Key, &Write) -> Option<StoreError> + Send + Sync>;
 type Watch = Arc<dyn Fn(&Memory, &Prefix) -> Option<BoxStream<'static, ()>> + Send + Sync>;
 
 /// Does something odd at every read, write or watch; otherwise it behaves like the memory store.
@@ -17,15 +18,21 @@ type Watch = Arc<dyn Fn(&Memory, &Prefix) -> Option<BoxStream<'static, ()>> + Se
 pub(crate) struct Odd {
     memory: Memory,
     at_get: Hook,
-    at_put: Hook,
+    get_failure: Failure,
+    at_write: WriteHook,
     watch: Watch,
 }
 
 impl Odd {
     pub(crate) fn new(memory: &Memory) -> Self {
-        let nothing: Hook = Arc::new(|| {});
         let watch: Watch = Arc::new(|memory, prefix| memory.watch(prefix));
-        Self { memory: memory.clone(), at_get: Arc::clone(&nothing), at_put: nothing, watch }
+        Self {
+            memory: memory.clone(),
+            at_get: Arc::new(|| {}),
+            get_failure: Arc::new(|| None),
+            at_write: Arc::new(|_, _| None),
+            watch,
+        }
     }
 
     pub(crate) fn at_get(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
@@ -33,8 +40,21 @@ impl Odd {
         self
     }
 
-    pub(crate) fn at_put(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.at_put = Arc::new(hook);
+    /// Fails a read for which this returns an error.
+    pub(crate) fn get_failure(
+        mut self,
+        hook: impl Fn() -> Option<StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        self.get_failure = Arc::new(hook);
+        self
+    }
+
+    /// The hook may answer the write with an error; then it is not sent.
+    pub(crate) fn at_write(
+        mut self,
+        hook: impl Fn(&Key, &Write) -> Option<StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        self.at_write = Arc::new(hook);
         self
     }
 
@@ -66,17 +86,17 @@ impl Store for Odd {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         (self.at_get)();
-        self.memory.get(key)
+        match (self.get_failure)() {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.memory.get(key),
+        }
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
-        (self.at_put)();
-        self.memory.put(key, value, expect)
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> BoxFuture<'a, Result<Put, StoreError>> {
+        match (self.at_write)(key, &write) {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.memory.write(key, write),
+        }
     }
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tenure::store::Memory;
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reading,
-    Reason, Store, StoreError, StoreTime, Version,
+    Reason, Store, StoreError, StoreTime, Version, Write,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -160,18 +160,13 @@ impl Store for TcpStore {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
-            let expect = match &expect {
+            let expect = match &write.expect {
                 Expect::Absent => None,
                 Expect::Version(version) => Some(version.as_str()),
             };
-            let value = str::from_utf8(&value).unwrap();
+            let value = str::from_utf8(&write.value).unwrap();
             let answer = self.call(json!({"key": key.as_str(), "value": value, "expect": expect})).await?;
             Ok(match answer["version"].as_str() {
                 None => Put::Conflict(Conflict),

@@ -128,7 +128,7 @@ impl Seeking {
                 return self.deny(ctx, Denied::Refused(reason));
             }
             _ if ctx.params.patience == Patience::Once => {
-                return self.deny(ctx, Denied::Unavailable(Some(fault)));
+                return self.deny(ctx, Denied::after(Some(fault)));
             }
             _ => {}
         }
@@ -174,7 +174,7 @@ impl Seeking {
                     None => Denied::Held(record),
                 }
             }
-            (last_fault, _) => Denied::Unavailable(last_fault),
+            (last_fault, _) => Denied::after(last_fault),
         }
     }
 

@@ -1,5 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
+use tenure_core::Instant;
 use tenure_core::keys::{KeyAnswer, KeyDenied, KeyOperation, SeenEntry};
 use tenure_core::machine::{Content, Purpose, Write};
 use tenure_core::record::{Nonce, Record};
@@ -17,6 +18,8 @@ pub(in crate::primitives) struct Entries {
     applied: HashMap<Nonce, Purpose>,
     /// Applied writes that were sent again on the way, and whose sender got the answer to the second copy.
     retried: HashSet<Nonce>,
+    /// Applied writes whose operations have answered so.
+    confirmed: HashSet<Nonce>,
     /// Writes of operations that have answered that nothing was changed.
     denied: HashMap<Nonce, &'static str>,
 }
@@ -48,12 +51,25 @@ pub(in crate::primitives) struct EntryWrite {
     pub(in crate::primitives) owner: [u8; 32],
     /// True if the sender knew that the present entry had run out.
     pub(in crate::primitives) knew_run_out: bool,
+    /// True for a renewal of an own entry that may have run out for another participant.
+    pub(in crate::primitives) late: bool,
+    /// The sender: its process and incarnation.
+    pub(in crate::primitives) by: (u16, u32),
+    /// The instant before it was sent, on the clock of the process.
+    pub(in crate::primitives) sent: Instant,
 }
 
 impl Entries {
     /// A write is sent.
     pub(in crate::primitives) fn sends(&mut self, nonce: Nonce, fact: EntryWrite) {
         self.sent.insert(nonce, fact);
+    }
+
+    /// The instant before this write was sent, if this incarnation of this process has sent it and knows that it was
+    /// applied.
+    pub(in crate::primitives) fn own_sent(&self, nonce: Nonce, by: (u16, u32)) -> Option<Instant> {
+        let fact = self.sent.get(&nonce).filter(|fact| fact.by == by && self.confirmed.contains(&nonce))?;
+        Some(fact.sent)
     }
 
     /// A write replaces this content. The first judgement is that of K1, the second that of K2, the third that of S5.
@@ -109,6 +125,8 @@ impl Entries {
         };
         if let Some(purpose) = claims {
             return if landed(purpose) {
+                let applied = call.writes.iter().filter(|nonce| self.applied.contains_key(nonce));
+                self.confirmed.extend(applied);
                 Ok(())
             } else {
                 Err(format!("an operation answered {word}, but the store never applied its write"))

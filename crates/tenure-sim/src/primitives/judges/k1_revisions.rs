@@ -9,6 +9,7 @@ use crate::oracle::Judgement;
 /// * With a revision, it replaces the entry of that revision, unless its sender knew that the entry had run out.
 /// * With revision zero, it replaces no entry, or one that has run out.
 /// * A renewal or a release keeps the revision.
+/// * A renewal by the process that wrote the entry is sent while no participant can know that the entry has run out.
 pub(super) fn replaces_what_it_expects(fact: EntryWrite, write: &Write, old: &Record, age: u64) -> Judgement {
     let (before, after) = (old.token.get(), write.record.token.get());
     match (write.purpose, fact.revision) {
@@ -33,6 +34,9 @@ pub(super) fn replaces_what_it_expects(fact: EntryWrite, write: &Write, old: &Re
         (Purpose::Renew | Purpose::Vacate, _) if before != after => {
             Err(format!("{:?} made revision {after} of revision {before}", write.purpose))
         }
+        (Purpose::Renew, _) if fact.late => Err(format!(
+            "revision {before} was renewed by its writer when another participant may have known that it had run out"
+        )),
         _ => Ok(()),
     }
 }

@@ -17,8 +17,8 @@ pub enum WatchEvent {
     Stands(Observation),
     /// A change of a key. A key that appears after the watch began counts as vacant until then.
     Changed(Change),
-    /// This key cannot be read, though others can: it is damaged, or went back in time. Reported once; the watch
-    /// continues. Inspect the key.
+    /// This key cannot be read, though others can: it is damaged, or went back in time. The watch continues,
+    /// and reports a cause that lasts again after a minute, and then after growing pauses. Inspect the key.
     Problem {
         /// The key.
         key: Key,

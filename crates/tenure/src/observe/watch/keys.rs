@@ -10,7 +10,7 @@ use super::event::WatchEvent;
 use super::{RETRY, SLOW};
 use crate::Error;
 use crate::clock::{Instant, WallTime};
-use crate::observe::Observation;
+use crate::observe::{Observation, ReportedCauses};
 
 /// The watched keys: the reported state of each, and the time of its next read.
 #[derive(Debug)]
@@ -45,8 +45,7 @@ enum Next {
 /// A key that cannot be read.
 #[derive(Debug)]
 struct Problem {
-    /// The reported sentence.
-    sentence: String,
+    causes: ReportedCauses,
     /// Delay of the retry after the next failure.
     pause: Duration,
 }
@@ -170,14 +169,14 @@ impl WatchedKeys {
         seen_at: WallTime,
     ) -> Vec<WatchEvent> {
         let Some(watched) = self.all.get_mut(key) else { return Vec::new() };
-        let sentence = error.to_string();
-        let (known, pause) = match watched.problem.take() {
-            Some(problem) => (problem.sentence == sentence, problem.pause),
-            None => (false, RETRY),
-        };
-        watched.problem = Some(Problem { sentence, pause: (pause * 2).min(SLOW) });
+        let problem = watched
+            .problem
+            .get_or_insert_with(|| Problem { causes: ReportedCauses::default(), pause: RETRY });
+        let is_due = problem.causes.is_due(&error, now);
+        let pause = problem.pause;
+        problem.pause = (pause * 2).min(SLOW);
         self.looked(key, Next::At(now + pause), now);
-        if known { Vec::new() } else { vec![WatchEvent::Problem { key: key.clone(), error, seen_at }] }
+        if is_due { vec![WatchEvent::Problem { key: key.clone(), error, seen_at }] } else { Vec::new() }
     }
 
     /// Ends a pending read.

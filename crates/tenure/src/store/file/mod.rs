@@ -29,12 +29,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::{StreamExt, TryFutureExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tenure_store::{
-    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal, Scratch,
-    Store, StoreError, StoreFuture, Version,
+    Administration, BoxStream, Guarantees, Identity, Key, Prefix, Put, Reading, Removal, Scratch, Store,
+    StoreError, StoreFuture, Version, Write,
 };
 
 pub use builder::FileBuilder;
@@ -122,8 +121,8 @@ impl Store for File {
         Box::pin(self.shared.get(key))
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
-        Box::pin(self.shared.put(key, value, expect))
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
+        Box::pin(self.shared.put(key, write.value, write.expect))
     }
 
     /// The keys at the time of the first poll, in order.

@@ -21,8 +21,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Administration, Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put,
-    Reading, Reason, Removal, Scratch, Store, StoreClock, StoreError, StoreFuture, StoreTime, Version,
+    Administration, Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Listed, Prefix,
+    Put, Reading, Reason, Removal, Scratch, Store, StoreClock, StoreError, StoreFuture, StoreTime, Version,
+    Write,
 };
 
 pub use builder::MemoryBuilder;
@@ -243,8 +244,9 @@ impl Store for Memory {
         })
     }
 
-    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
+    fn write<'a>(&'a self, key: &'a Key, write: Write) -> StoreFuture<'a, Put> {
         Box::pin(async move {
+            let Write { value, expect, .. } = write;
             let max = self.shared.guarantees.value_max;
             let fault = {
                 let mut state = self.lock();
@@ -271,6 +273,16 @@ impl Store for Memory {
             stream::iter(state.keys(prefix)).map(Ok)
         });
         keys.flatten().boxed()
+    }
+
+    /// The entries at the time of the first poll, in order.
+    fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
+        let entries = stream::once(async move {
+            let mut state = self.lock();
+            state.calls.lists += 1;
+            stream::iter(state.listed(prefix)).map(Ok)
+        });
+        Some(entries.flatten().boxed())
     }
 
     /// Hints are merged: any number of changes since the last poll are one hint. The stream ends when the store is

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tenure_store::{Expect, Key, Prefix, Version};
+use tenure_store::{Expect, Key, Listed, Prefix, Stamp, Version};
 use tokio::sync::watch;
 
 use super::Calls;
@@ -71,6 +71,15 @@ impl MemoryState {
 
     pub(super) fn keys(&self, prefix: &Prefix) -> Vec<Key> {
         self.entries.keys().filter(|key| prefix.covers(key)).cloned().collect()
+    }
+
+    pub(super) fn listed(&self, prefix: &Prefix) -> Vec<Listed> {
+        let covered = self.entries.iter().filter(|(key, _)| prefix.covers(key));
+        let listed = covered.map(|(key, stored)| {
+            let stamp = Stamp::new(stored.version.as_str()).with_size(Some(stored.value.len() as u64));
+            Listed::new(key.clone(), stamp)
+        });
+        listed.collect()
     }
 
     /// True if the entry is the expected one.
