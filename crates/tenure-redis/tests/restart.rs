@@ -1,0 +1,219 @@
+//! Restarts of a real server, while a holder believes.
+#![allow(clippy::disallowed_methods, reason = "real servers count in real time")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::Place;
+use tenure::{Coordinator, Denied, ErrorKind, Lease};
+use tenure_redis::RedisBuilder;
+use tenure_store::{Expect, Store, StoreError};
+use tenure_testkit::{RedisKind, RedisServer, RedisSetup};
+
+/// Longest ttl, and ttl of all leases here.
+const TTL: Duration = Duration::from_secs(3);
+
+/// Length of the quarantine: the longest ttl, and a fifth of it.
+const QUARANTINE: Duration = Duration::from_millis(3_600);
+
+fn with_quarantine(builder: RedisBuilder) -> RedisBuilder {
+    builder.quarantine(TTL)
+}
+
+fn with_short_quarantine(builder: RedisBuilder) -> RedisBuilder {
+    builder.quarantine(Duration::from_millis(100))
+}
+
+fn without_quarantine(builder: RedisBuilder) -> RedisBuilder {
+    builder.accept_restart()
+}
+
+async fn connect(place: &Place) -> Coordinator {
+    Coordinator::connect(place.store()).await.unwrap()
+}
+
+async fn acquire(coordinator: &Coordinator, wait: Duration) -> Lease {
+    let request = coordinator.lease("k").unwrap().ttl(TTL).without_witness().manual();
+    request.wait(wait).acquire().await.unwrap()
+}
+
+/// Grants the lease, restarts the server with `lose` while its holder believes, and returns true if a contender was
+/// granted the lease before the holder's deadline. The snapshot is from a time when the lease was vacant.
+async fn two_believe(place: &Place, lose: impl FnOnce(&RedisServer, &tenure_testkit::Snapshot)) -> bool {
+    let holder = connect(place).await;
+    acquire(&holder, QUARANTINE * 2).await.release().await.unwrap();
+    let vacant = place.server.snapshot();
+    let contender = connect(place).await;
+    let lease = acquire(&holder, Duration::ZERO).await;
+    lose(&place.server, &vacant);
+    lease.check().expect("the holder knows nothing of the restart");
+    let second = acquire(&contender, QUARANTINE * 3).await;
+    let both = lease.check().is_ok();
+    assert!(second.token() > lease.token(), "tokens grow, also from a lost record");
+    both
+}
+
+fn roll_back(server: &RedisServer, vacant: &tenure_testkit::Snapshot) {
+    server.restart_from(vacant);
+}
+
+fn lose_all(server: &RedisServer, _: &tenure_testkit::Snapshot) {
+    server.restart_without_data();
+}
+
+/// A deletion of all data is no restart: connections and run stay.
+fn flush(server: &RedisServer, _: &tenure_testkit::Snapshot) {
+    server.command(&["FLUSHALL"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn after_a_restart_from_an_old_snapshot_nothing_is_granted_while_a_holder_may_believe() {
+    for kind in RedisKind::ALL {
+        let Some(place) = Place::start(kind, RedisSetup::new(), with_quarantine) else { return };
+        assert!(!two_believe(&place, roll_back).await, "{kind:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn after_a_restart_without_data_nothing_is_granted_while_a_holder_may_believe() {
+    let Some(place) = Place::start(RedisKind::Valkey, RedisSetup::new(), with_quarantine) else { return };
+    assert!(!two_believe(&place, lose_all).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn after_a_deletion_of_all_data_nothing_is_granted_while_a_holder_may_believe() {
+    let Some(place) = Place::start(RedisKind::Valkey, RedisSetup::new(), with_quarantine) else { return };
+    assert!(!two_believe(&place, flush).await);
+}
+
+/// The same tests, with the quarantine turned off: the risk that `accept=restart` accepts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn without_the_quarantine_two_hold_the_lease_after_such_a_restart() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), without_quarantine) else { return };
+    assert!(two_believe(&place, roll_back).await);
+    assert!(two_believe(&place, lose_all).await);
+}
+
+/// The former holder remembers the version of its release, which the server has again after the restart, and the time of
+/// that release, which is older than the lost grant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tokens_grow_after_a_restart_that_lost_a_grant_also_without_a_quarantine() {
+    for kind in RedisKind::ALL {
+        let Some(place) = Place::start(kind, RedisSetup::new(), without_quarantine) else { return };
+        let (former, holder) = (connect(&place).await, connect(&place).await);
+        acquire(&former, Duration::ZERO).await.release().await.unwrap();
+        let vacant = place.server.snapshot();
+        let lost = acquire(&holder, Duration::ZERO).await;
+        place.server.restart_from(&vacant);
+        let second = acquire(&former, TTL).await;
+        assert!(second.token() > lost.token(), "{kind:?}: {} after {}", second.token(), lost.token());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_holder_whose_record_survived_the_restart_keeps_its_lease_through_the_quarantine() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_quarantine) else { return };
+    let holder = connect(&place).await;
+    acquire(&holder, QUARANTINE * 2).await.release().await.unwrap();
+    let lease =
+        holder.lease("k").unwrap().ttl(TTL).without_witness().wait(QUARANTINE).acquire().await.unwrap();
+    lease.renew().await.unwrap();
+    place.server.command(&["SAVE"]);
+    place.server.restart();
+    let (began, token) = (Instant::now(), lease.token());
+    while began.elapsed() < QUARANTINE + TTL {
+        lease.check().expect("it renews in the new run");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(lease.token(), token);
+    lease.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn short_lived_commands_that_do_not_wait_get_through_after_the_quarantine() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_quarantine) else { return };
+    let began = Instant::now();
+    let mut denied = 0;
+    loop {
+        // Each is a new process, as far as the store knows.
+        let command = connect(&place).await;
+        match command.lease("k").unwrap().ttl(TTL).without_witness().try_acquire().await {
+            Ok(lease) => {
+                lease.release().await.unwrap();
+                break;
+            }
+            Err(error) => {
+                denied += 1;
+                let text =
+                    format!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+                assert!(text.contains("forgotten leases: nothing is granted for"), "{text}");
+                assert_eq!(error.kind(), ErrorKind::Held, "{error:?}");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let passed = began.elapsed();
+    assert!(denied > 3 && passed >= QUARANTINE && passed < QUARANTINE * 2, "{denied} in {passed:?}");
+    // Newcomers wait once for each start of the server, and not once each.
+    let began = Instant::now();
+    acquire(&connect(&place).await, Duration::ZERO).await.release().await.unwrap();
+    assert!(began.elapsed() < QUARANTINE / 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_with_every_acknowledged_write_on_disk_has_a_quarantine_only_at_first() {
+    let Some(place) = Place::start(RedisKind::Valkey, RedisSetup::new().durable(), with_quarantine) else {
+        return;
+    };
+    let began = Instant::now();
+    let holder = connect(&place).await;
+    acquire(&holder, QUARANTINE * 2).await.release().await.unwrap();
+    assert!(began.elapsed() >= QUARANTINE, "an earlier run may have had other settings");
+    place.server.restart();
+    let began = Instant::now();
+    acquire(&connect(&place).await, Duration::ZERO).await.release().await.unwrap();
+    assert!(began.elapsed() < QUARANTINE / 2);
+    // A run with another setting may lose writes, and so may the next restart.
+    place.server.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
+    let _sees = connect(&place).await;
+    place.server.restart();
+    let error = connect(&place).await.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
+    assert!(matches!(error.denied(), Some(Denied::Withheld(_))), "{error:?}");
+}
+
+/// `SWAPDB` replaces all data, and breaks no connection. Both databases have passed the quarantine of this run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn after_databases_are_swapped_nothing_is_granted_for_a_while() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_short_quarantine) else {
+        return;
+    };
+    let stores = [0, 1].map(|number| place.builder().database(number).open().unwrap());
+    for store in &stores {
+        let began = Instant::now();
+        while store.put(&tenure_testkit::key("k"), "value".into(), Expect::Absent).await.is_err() {
+            assert!(began.elapsed() < Duration::from_secs(10));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    place.server.command(&["SWAPDB", "0", "1"]);
+    let told = stores[0].put(&tenure_testkit::key("new"), "value".into(), Expect::Absent).await;
+    assert!(matches!(told, Err(StoreError::Throttled(_))), "{told:?}");
+}
+
+#[tokio::test]
+async fn participants_with_different_quarantines_are_refused_with_both_numbers() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_quarantine) else { return };
+    place.store().get(&tenure_testkit::key("k")).await.unwrap();
+    let other = place.builder().quarantine(Duration::from_secs(2)).open().unwrap();
+    let error = other.get(&tenure_testkit::key("k")).await.unwrap_err().to_string();
+    assert!(error.contains("quarantine=3000ms") && error.contains("quarantine=2000ms"), "{error}");
+}
+
+#[tokio::test]
+async fn a_ttl_above_the_quarantine_is_refused() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_quarantine) else { return };
+    let coordinator = connect(&place).await;
+    let error = coordinator.lease("k").unwrap().ttl(TTL * 2).acquire().await.unwrap_err();
+    assert!(error.to_string().contains("3s"), "{error}");
+}
