@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
-use tenure::record::{Record, State};
-use tenure::{Coordinator, Error, ErrorKind, Key, Request, Standing};
+use tenure::record::{Nonce, Record, State};
+use tenure::{Coordinator, Denied, Error, ErrorKind, Key, Request, Standing};
 
 use crate::args::Taking;
 use crate::exit::Failure;
-use crate::outlived_reports::{self, OutlivedReports};
+use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::wait_limit::WaitLimit;
 use crate::{duration, output};
@@ -29,8 +29,7 @@ pub(crate) struct Acquisition<'a> {
     pub(crate) quiet: bool,
     /// The exit code for that case.
     pub(crate) conflict: u8,
-    /// Reports that the former holder's command is alive, and the longest wait for that command; `None` means no limit.
-    pub(crate) tree: (&'a OutlivedReports, Option<Duration>),
+    pub(crate) outlived: OutlivedCommands<'a>,
 }
 
 /// The reason why a lease is not free.
@@ -57,7 +56,7 @@ impl Acquisition<'_> {
         };
         match granted {
             Ok(granted) => {
-                self.say_taken().await;
+                self.outlived.report_taken().await;
                 Ok((granted, waited))
             }
             Err(error) if error.kind() == ErrorKind::Held => Err(self.held_failure(&error).await),
@@ -80,7 +79,7 @@ impl Acquisition<'_> {
                 },
             }
         };
-        self.say_logbook_failed();
+        say_logbook_failed(self.coordinator, self.progress);
         // A store that is busy for a moment is a reason to wait, as a holder is.
         let error = match granted {
             Err(error)
@@ -91,18 +90,25 @@ impl Acquisition<'_> {
             }
             granted => return (granted, false),
         };
-        let said = self.say_waiting().await;
+        let said = match self.withheld_sentence(&error) {
+            Some(sentence) => {
+                self.say_withheld(sentence);
+                Vec::new()
+            }
+            None => self.say_waiting().await,
+        };
         if let Some(remaining) = self.wait.remaining() {
             // Zero would mean one more attempt, which may take longer than the wait.
             request = request.wait(remaining.max(Duration::from_millis(1)));
         }
-        let mut acquiring = std::pin::pin!(self.while_saying_outlived(said, ask(request)));
+        let mut acquiring = std::pin::pin!(self.outlived.report_while(said, ask(request)));
         let granted = match error.kind() {
             ErrorKind::Held => acquiring.await,
             _ => tokio::select! {
                 granted = &mut acquiring => granted,
                 () = BootClock::new().sleep_until(BootClock::new().now() + BUSY) => {
-                    self.say_unavailable(&error);
+                    let still = format!("still waiting for lease {} on {}", self.key, self.url);
+                    say_unavailable(self.progress, json!({ "key": self.key.as_str() }), &still, &error);
                     acquiring.await
                 }
             },
@@ -128,19 +134,7 @@ impl Acquisition<'_> {
             request = request.wait(remaining);
         }
         request = if taking.now { request.take_now(&taking.reason) } else { request.revoke(&taking.reason) };
-        self.while_saying_outlived(None, ask(request)).await
-    }
-
-    /// Waits for the lease. While a live command is the reason, reports its processes.
-    async fn while_saying_outlived<T>(
-        &self,
-        said: Option<Arc<Record>>,
-        granted: impl Future<Output = T>,
-    ) -> T {
-        tokio::select! {
-            granted = granted => granted,
-            never = self.say_outlived(said) => never,
-        }
+        self.outlived.report_while(Vec::new(), ask(request)).await
     }
 
     /// Completes when the first attempt may take no longer, although the wait is over: at once, unless the lease is
@@ -177,6 +171,9 @@ impl Acquisition<'_> {
             // A result and not an error: the exit code reports it.
             return Failure::silent(self.conflict);
         }
+        if let Some(sentence) = self.withheld_sentence(error) {
+            return Failure::new(self.conflict, format!("{sentence}: {}", self.advice()));
+        }
         let Some(situation) = self.situation().await else {
             return Failure::new(self.conflict, error.to_string());
         };
@@ -196,11 +193,26 @@ impl Acquisition<'_> {
             (Some(_), _) => {
                 "it was asked to release and has not yet, so wait longer, or take it over with --now"
             }
-            (None, true) => "try again later, or wait longer",
-            (None, false) => "try again later, or wait for it with --wait DURATION",
+            (None, _) => self.advice(),
         };
         let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
         Failure::new(self.conflict, format!("{}{why}: {next}", situation.sentence))
+    }
+
+    /// Advice to a command that may try again.
+    fn advice(&self) -> &'static str {
+        if self.wait.allows_waiting() {
+            "try again later, or wait longer"
+        } else {
+            "try again later, or wait for it with --wait DURATION"
+        }
+    }
+
+    /// The reason why the store holds back grants; `None` if it does not.
+    fn withheld_sentence(&self, error: &Error) -> Option<String> {
+        let Some(Denied::Withheld(_)) = error.denied() else { return None };
+        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        Some(format!("lease {} on {} cannot be granted yet: {cause}", self.key, self.url))
     }
 
     /// The reason why it is not free; `None` if it is free by now, or if the reason cannot be read in time.
@@ -241,37 +253,19 @@ impl Acquisition<'_> {
 
     /// The command that is alive although its lease has run out; `None` if it has exited by now.
     async fn outlived(&self, record: Arc<Record>) -> Option<Situation> {
-        let survivors = self.coordinator.survivors(&record).await;
-        if !survivors.tree {
-            return None;
-        }
-        let holder = record.holder.as_ref().map_or("another holder", |holder| holder.id());
-        let processes = survivors.processes.iter().map(|it| json!({ "pid": it.pid, "command": it.command }));
-        let fields = json!({
-            "key": self.key.as_str(),
-            "holder": holder,
-            "token": record.token.get(),
-            "orphan": !survivors.guards,
-            "processes": processes.collect::<Vec<_>>(),
-        });
-        let sentence = format!(
-            "lease {} on {} of {} (token {}) has run out, but its command is still alive, {}",
-            self.key,
-            self.url,
-            output::plain(holder),
-            record.token,
-            outlived_reports::sentence(&survivors)
-        );
+        let OutlivedCommand { fields, sentence } = self.outlived.find(self.key, &record).await?;
         Some(Situation { record, fields, sentence, outlived: true })
     }
 
     // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Reports the reason for the wait. Returns the record whose command is the reason, if it is one.
-    async fn say_waiting(&self) -> Option<Arc<Record>> {
-        let Situation { record, fields, sentence, outlived } = self.situation().await?;
+    /// Reports the reason for the wait. Returns the term whose command is the reason, if it is one.
+    async fn say_waiting(&self) -> Vec<Nonce> {
+        let Some(Situation { record, fields, sentence, outlived }) = self.situation().await else {
+            return Vec::new();
+        };
         let wait = if outlived {
-            [self.wait.given(), self.tree.1].into_iter().flatten().min()
+            [self.wait.given(), self.outlived.limit].into_iter().flatten().min()
         } else {
             self.wait.given()
         };
@@ -285,63 +279,20 @@ impl Acquisition<'_> {
             sentence: format!("waiting {limit}: {sentence}"),
             importance: if outlived { Importance::News } else { Importance::Interactive },
         });
-        outlived.then_some(record)
+        Vec::from_iter(outlived.then_some(record.term))
     }
 
-    /// Reports each lease that has run out with a live command, which this process waits for.
-    async fn say_outlived<T>(&self, mut said: Option<Arc<Record>>) -> T {
-        let (outlived_reports, limit) = self.tree;
-        loop {
-            let record = outlived_reports.waited_for(said.as_ref()).await;
-            said = Some(Arc::clone(&record));
-            let Some(situation) = self.outlived(record).await else { continue };
-            let waited = match limit {
-                Some(limit) => format!("Waiting for it to end, for at most {}", duration::exact(limit)),
-                None => "Waiting for it to end".to_owned(),
-            };
-            self.progress.say(&Notice {
-                name: "outlived",
-                fields: situation.fields,
-                sentence: format!("{}. {waited}", situation.sentence),
-                importance: Importance::News,
-            });
-        }
-    }
-
-    /// Reports that the lease was taken although the former command is alive.
-    async fn say_taken(&self) {
-        let (outlived_reports, Some(_)) = self.tree else { return };
-        let Some(record) = outlived_reports.taken().await else { return };
-        let Some(situation) = self.outlived(record).await else { return };
+    /// Reports that the store holds back grants, and that this process waits until it no longer does.
+    fn say_withheld(&self, sentence: String) {
+        let limit = match self.wait.given() {
+            Some(limit) => format!("for at most {}", duration::exact(limit)),
+            None => "without limit".to_owned(),
+        };
         self.progress.say(&Notice {
-            name: "orphan_ignored",
-            fields: situation.fields,
-            sentence: format!(
-                "{}. --orphan-wait is over: taking over the lease, and both may act at once",
-                situation.sentence
-            ),
-            importance: Importance::Trouble,
-        });
-    }
-
-    /// Reports that the logbook failed: the next contender may wait for a dead holder as long as this one did.
-    fn say_logbook_failed(&self) {
-        let Some(sentence) = self.coordinator.logbook_error() else { return };
-        self.progress.say(&Notice {
-            name: "forgetful",
-            fields: json!({ "message": sentence }),
-            sentence: output::plain(&sentence),
-            importance: Importance::News,
-        });
-    }
-
-    /// Reports a store that stays unavailable. The wait continues, and the user needs to know the reason.
-    fn say_unavailable(&self, error: &Error) {
-        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        self.progress.say(&Notice {
-            name: "unavailable",
-            fields: json!({ "key": self.key.as_str(), "message": cause }),
-            sentence: format!("still waiting for lease {} on {}: {cause}", self.key, self.url),
+            name: "waiting",
+            fields: json!({ "key": self.key.as_str() }),
+            sentence: format!("waiting {limit}: {sentence}"),
+            // No holder explains this wait, and it can last longer than a minute: a log needs the reason too.
             importance: Importance::News,
         });
     }
@@ -380,6 +331,29 @@ impl Acquisition<'_> {
     }
 }
 
+/// Reports that the logbook failed: the next contender may wait for a dead holder as long as this one did.
+pub(crate) fn say_logbook_failed(coordinator: &Coordinator, progress: ProgressOutput) {
+    let Some(sentence) = coordinator.logbook_error() else { return };
+    progress.say(&Notice {
+        name: "forgetful",
+        fields: json!({ "message": sentence }),
+        sentence: output::plain(&sentence),
+        importance: Importance::News,
+    });
+}
+
+/// Reports a store that stays unavailable. The wait continues, and the user needs to know the reason.
+pub(crate) fn say_unavailable(progress: ProgressOutput, mut fields: Value, still: &str, error: &Error) {
+    let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    fields["message"] = json!(cause);
+    progress.say(&Notice {
+        name: "unavailable",
+        fields,
+        sentence: format!("{still}: {cause}"),
+        importance: Importance::News,
+    });
+}
+
 /// The end of a sentence about a holder that cannot stop its command.
 fn cannot_stop(because: &str) -> String {
     format!(", and its command cannot be stopped, because {}", output::plain(because))
@@ -391,4 +365,4 @@ const SITUATION_LEAST: Duration = Duration::from_secs(1);
 const SITUATION_MAX: Duration = Duration::from_secs(5);
 
 /// Longest time for which a store may be busy without a message.
-const BUSY: Duration = Duration::from_secs(5);
+pub(crate) const BUSY: Duration = Duration::from_secs(5);

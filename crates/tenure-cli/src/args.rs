@@ -77,32 +77,16 @@ pub(crate) struct Run {
     /// Hold one of N slots of the group NAME instead of a lease: at most N CMDs at a time, 1 to 1024
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<u32>,
-    /// Duration of the lease without a renewal: CMD is dead before it is over
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
+    #[command(flatten)]
+    pub(crate) supervision: Supervision,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
-    /// Name of the holder, informational; default: host and process
-    #[arg(long, value_name = "ID")]
-    pub(crate) holder: Option<String>,
-    /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    pub(crate) kill_grace: Option<Duration>,
-    /// Stop CMD at the first failed renewal, instead of just before the lease runs out
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    pub(crate) orphan_wait: Option<Duration>,
     /// Exit code if another holder has the lease, for a CMD that uses 75 itself
     #[arg(long, value_name = "N", default_value_t = crate::exit::HELD)]
     pub(crate) conflict_exit_code: u8,
     /// Print only errors; if another holder has the lease, only the exit code shows it
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Print events as JSON on standard error, one object per line
-    #[arg(long)]
-    pub(crate) json: bool,
     /// Set if `steal` runs the command: the lease is taken over from its holder.
     #[arg(skip)]
     pub(crate) taking: Option<Taking>,
@@ -121,15 +105,28 @@ pub(crate) struct Run {
 pub(crate) struct Elect {
     /// The election, such as worker or billing/dispatcher
     pub(crate) name: String,
-    /// Duration of the lease without a renewal: CMD is dead before it is over
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
     /// Exit after the first term, with the exit code of CMD
     #[arg(long)]
     pub(crate) once: bool,
     #[command(flatten)]
     pub(crate) announcement: Announcement,
-    /// Name of the candidate, informational; default: host and process
+    #[command(flatten)]
+    pub(crate) supervision: Supervision,
+    /// Print only errors and losses
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments, after --
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Options of a command that runs CMD under a lease: the same in `run` and `elect`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Supervision {
+    /// Duration of the lease without a renewal: CMD is dead before it is over
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// Name of the holder, informational; default: host and process
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
     /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
@@ -138,18 +135,12 @@ pub(crate) struct Elect {
     /// Stop CMD at the first failed renewal, instead of just before the lease runs out
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Continue after this time even if a process of the former leader's CMD is alive; default: wait until it ends
+    /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
-    /// Print only errors and losses
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
     /// Print events as JSON on standard error, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program and its arguments, after --
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// The announcement of a leader, which its grant writes.
@@ -505,6 +496,19 @@ pub(crate) struct Store {
 pub(crate) enum StoreCommand {
     /// Print the guarantees of the store and their meaning
     Guarantees(Guarantees),
+    /// Create the directory or the tables of the store
+    Init(Init),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::INIT)]
+pub(crate) struct Init {
+    /// The store, such as postgres://role@host/database; default: the current store
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Print the statements for an administrator instead
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -461,9 +461,23 @@ pub(crate) const STORE: &str = "\
 Examples:
   tenure store guarantees                     guarantees of the current store
   tenure store guarantees file:///srv/leases  of another, even before it exists
+  tenure store init                           create its directory or its tables
 
 Exit codes:
   as in tenure --help
+";
+
+pub(crate) const INIT: &str = "\
+Examples:
+  tenure store init postgres://me@db.example.org/app          create the tables
+  tenure store init --print postgres://me@db.example.org/app  print the statements that create them
+
+The first write creates the directory or the tables of a store, too, if it may. This command is for a store whose users may not: \
+an administrator runs it once. With --print it sends nothing. A bucket or a container needs nothing but itself.
+
+Exit codes:
+   0  the store exists, or the statements were printed
+  64, 69, 77, 78  as in tenure --help
 ";
 
 pub(crate) const GUARANTEES: &str = "\

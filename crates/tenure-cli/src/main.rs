@@ -15,11 +15,13 @@ mod handle;
 mod help;
 mod history;
 mod home;
+mod init;
 mod kv;
 mod leader;
 mod lease_view;
 mod ls;
 mod man;
+mod outlived_commands;
 mod outlived_reports;
 mod output;
 mod prices;
@@ -63,6 +65,9 @@ fn main() -> ExitCode {
         args::Command::Forget(forget) => forget::forget(&args, forget),
         args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {
             guarantees::guarantees(&args, guarantees)
+        }
+        args::Command::Store(args::Store { command: args::StoreCommand::Init(init) }) => {
+            init::init(&args, init)
         }
         args::Command::Probe(probe) => probe::probe(&args, probe),
         args::Command::Completions(completions) => completions::completions(completions),

@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock};
-use tenure::record::Record;
-use tenure::{AttemptReport, Event, EventReport, Recorder, Sighting, Survivors};
+use tenure::record::{Nonce, Record};
+use tenure::{AttemptReport, Event, EventReport, Key, Recorder, Sighting, Survivors};
 use tokio::sync::watch;
 
 use crate::output;
@@ -14,10 +15,10 @@ pub(crate) struct OutlivedReports(watch::Sender<OutlivedRecords>);
 
 #[derive(Clone, Debug, Default)]
 struct OutlivedRecords {
-    /// The record that is not taken, because its command is alive.
-    waited_for: Option<Arc<Record>>,
+    /// The records that are not taken, because their commands are alive: the latest of each key.
+    waited_for: BTreeMap<Key, Arc<Record>>,
     /// The record that was taken although its command is alive.
-    taken: Option<Arc<Record>>,
+    taken: Option<(Key, Arc<Record>)>,
     granted: bool,
 }
 
@@ -26,24 +27,23 @@ impl OutlivedReports {
         Arc::new(Self(watch::Sender::default()))
     }
 
-    /// The next record that has run out and is still waited for.
-    pub(crate) async fn waited_for(&self, before: Option<&Arc<Record>>) -> Arc<Record> {
+    /// The next record that has run out and is still waited for, except those of these terms.
+    pub(crate) async fn waited_for(&self, except: &[Nonce]) -> (Key, Arc<Record>) {
         let mut heard = self.0.subscribe();
-        let is_next = |heard: &OutlivedRecords| {
-            heard
-                .waited_for
-                .as_ref()
-                .is_some_and(|record| before.is_none_or(|before| before.term != record.term))
+        let next = |heard: &OutlivedRecords| {
+            let mut all = heard.waited_for.iter();
+            let new = all.find(|(_, record)| !except.contains(&record.term))?;
+            Some((new.0.clone(), Arc::clone(new.1)))
         };
-        match heard.wait_for(is_next).await.map(|heard| heard.waited_for.clone()) {
-            Ok(Some(record)) => record,
+        match heard.wait_for(|heard| next(heard).is_some()).await.map(|heard| next(&heard)) {
+            Ok(Some(next)) => next,
             _ => std::future::pending().await,
         }
     }
 
     /// The record that the latest grant took although its command is alive. Reports arrive from another thread, in
     /// order.
-    pub(crate) async fn taken(&self) -> Option<Arc<Record>> {
+    pub(crate) async fn taken(&self) -> Option<(Key, Arc<Record>)> {
         let mut heard = self.0.subscribe();
         tokio::select! {
             heard = heard.wait_for(|heard| heard.granted) => heard.ok().and_then(|heard| heard.taken.clone()),
@@ -58,12 +58,12 @@ impl Recorder for OutlivedReports {
     fn event(&self, report: &EventReport) {
         match &report.event {
             Event::Outlived { record, sighting: Sighting { tree_locked: true, .. }, taken } => {
-                let record = Some(Arc::clone(record));
+                let (key, record) = (report.key.clone(), Arc::clone(record));
                 self.0.send_modify(|heard| {
                     if *taken {
-                        heard.taken = record;
+                        heard.taken = Some((key, record));
                     } else {
-                        heard.waited_for = record;
+                        heard.waited_for.insert(key, record);
                     }
                 });
             }

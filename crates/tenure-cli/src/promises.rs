@@ -91,6 +91,7 @@ impl Promises {
                 "the record of a lease is permanent",
             ),
             self.write_interval(),
+            self.ttl_max(),
             self.value_max(),
         ]
     }
@@ -108,6 +109,18 @@ impl Promises {
             kept,
             "leases are refused: a grant could be forgotten and given again",
         );
+        let may_lose = !self.guarantees.keeps_acknowledged && self.guarantees.missing_for_leases().is_empty();
+        if let Some(accepted) = self.guarantees.accepted_loss.filter(|_| may_lose) {
+            row.answer = format!("no, accepted by {accepted}");
+            row.means = if self.guarantees.allows_plain_keys() {
+                "after a loss two may hold one lease, and changes of plain keys may be lost"
+            } else {
+                "after a loss two may hold one lease; a restart has a quarantine; plain keys are refused"
+            };
+        } else if may_lose {
+            row.answer = "no, but a quarantine".to_owned();
+            row.means = "after a restart nothing is granted for the longest ttl; plain keys are refused";
+        }
         if self.guarantees.keeps_acknowledged && in_the_process {
             row.answer.push_str(", while the process lives");
         }
@@ -170,6 +183,17 @@ impl Promises {
             }
         };
         row(("write_interval_ms", "shortest write interval"), json!(value), answer, means)
+    }
+
+    fn ttl_max(&self) -> Promise {
+        let (value, answer, means) = match self.guarantees.ttl_max {
+            None => (None, "no limit".to_owned(), "the store allows every ttl"),
+            Some(max) => {
+                let millis = u64::try_from(max.as_millis()).unwrap_or(u64::MAX);
+                (Some(millis), format!("{max:?}"), "a longer ttl is refused: it would outlast the quarantine")
+            }
+        };
+        row(("ttl_max_ms", "longest ttl"), json!(value), answer, means)
     }
 
     fn value_max(&self) -> Promise {
@@ -242,13 +266,15 @@ mod tests {
     }
 
     /// One column for each store that can be opened, in the order of the documentation.
-    fn columns() -> [(&'static str, Promises); 6] {
+    fn columns() -> [(&'static str, Promises); 8] {
         [
             ("[`file:///path`](file.md)", of_a_directory(true)),
             ("`file:///path?accept=nfs`, on one machine", of_a_directory(false)),
             ("[`s3://bucket/prefix`](s3.md)", of(BUCKET)),
             ("[`az://container/prefix`](azure.md)", of(CONTAINER)),
             ("[`gs://bucket/prefix`](google.md)", of(GOOGLE_BUCKET)),
+            ("[`redis://host`](redis.md)", of("redis://host")),
+            ("[`postgres://role@host/database`](postgres.md)", of("postgres://role@host/database")),
             ("`memory:`, in the library", kept_by(&Memory::new())),
         ]
     }
@@ -337,6 +363,45 @@ mod tests {
         let store =
             Azure::builder("container").prefix("prefix").account("acme").access_key("aHVzaA==").open();
         assert_eq!(of(CONTAINER), kept_by(&store.unwrap()));
+    }
+
+    #[test]
+    fn a_store_that_may_forget_says_how_leases_are_safe_on_it() {
+        let mut guarantees = Memory::new().guarantees();
+        (guarantees.keeps_acknowledged, guarantees.quarantine) = (false, true);
+        guarantees.ttl_max = Some(Duration::from_secs(60));
+        let rows = Promises { guarantees, removal: false, is_there: true }.rows();
+        let answer = |name| rows.iter().find(|row| row.name == name).unwrap().answer.clone();
+        assert_eq!(answer("keeps_acknowledged"), "no, but a quarantine");
+        assert_eq!(answer("ttl_max_ms"), "60s");
+        assert!(rows.iter().all(|row| row.means.chars().count() <= 90), "{rows:?}");
+    }
+
+    #[test]
+    fn a_url_that_accepts_a_loss_promises_no_acknowledged_write_and_names_the_acceptance() {
+        let row = |url: &str| {
+            let mut rows = of(url).rows();
+            assert!(of(url).guarantees.missing_for_leases().is_empty(), "{url}: leases are allowed");
+            rows.retain(|row| row.name == "keeps_acknowledged");
+            rows.remove(0)
+        };
+        for (url, answer) in [
+            ("postgres://role@host/database?accept=fsync-off", "no, accepted by accept=fsync-off"),
+            ("redis://host?accept=restart", "no, accepted by accept=restart"),
+            ("redis://host?accept=failover", "no, accepted by accept=failover"),
+            (
+                "redis://host?accept=failover&accept=restart",
+                "no, accepted by accept=restart and accept=failover",
+            ),
+            ("redis://host?accept=eviction", "no, accepted by accept=eviction"),
+            ("redis://host?accept=unknown-settings", "no, accepted by accept=unknown-settings"),
+        ] {
+            let row = row(url);
+            assert_eq!((row.answer.as_str(), &row.value), (answer, &json!(false)), "{url}");
+            assert!(row.means.starts_with("after a loss two may hold one lease"), "{row:?}");
+            assert!(row.means.chars().count() <= 90, "{row:?}");
+        }
+        assert_eq!(row("postgres://role@host/database?accept=server-clock").answer, "yes");
     }
 
     #[test]

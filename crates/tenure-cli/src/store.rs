@@ -1,17 +1,22 @@
 //! The store that the command works on.
 
+use std::error::Error as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::json;
 use tenure::{Coordinator, CoordinatorBuilder, Error, ErrorKind, Handle, Logbook, Timing, Verdicts};
 use tenure_connect::StoreUrl;
-use tenure_store::Store;
+use tenure_store::{Reason, Store, StoreError};
 
+use crate::acquire::say_unavailable;
 use crate::args::Args;
 use crate::config::Config;
 use crate::exit::{self, Failure};
 use crate::prices::Charge;
+use crate::progress::ProgressOutput;
 use crate::promises::Promises;
 use crate::signals::Signals;
 use crate::wait_limit::WaitLimit;
@@ -144,6 +149,21 @@ impl ChosenStore {
     /// The URL, in its canonical form, with what the environment adds: it names what is really addressed.
     pub(crate) fn url(&self) -> String {
         self.url.resolved().to_string()
+    }
+
+    /// Creates the directory or the tables of the store, unless they exist.
+    pub(crate) async fn create(&self) -> Result<(), Failure> {
+        Ok(self.url.create().await?)
+    }
+
+    /// The statements that create the store, if it needs any.
+    pub(crate) fn creation_statements(&self) -> Option<String> {
+        self.url.creation_statements()
+    }
+
+    /// Risks of the store that are known and not refused.
+    pub(crate) async fn risks(&self) -> Result<Vec<String>, Failure> {
+        Ok(self.url.risks().await?)
     }
 
     /// A name that two URLs of one store share.
@@ -286,12 +306,63 @@ pub(crate) async fn connect(
         connected = builder.connect(store) => Ok(connected?),
         // Nothing is granted yet, so there is nothing to release.
         signal = signals.ended() => Err(Failure::silent(128 + signal as u8)),
-        limit = wait.over() => Err(Failure::unavailable(format!(
-            "connecting to {url} took longer than --wait {}: check that the store runs and can be reached, or wait \
-             longer",
-            duration::exact(limit)
-        ))),
+        limit = wait.over() => Err(too_slow(&url, limit, "check that the store runs and can be reached")),
     }
+}
+
+/// Connects in the same way, and tries again while a limited wait lasts: a server that has just started may still load its
+/// data. Without a limit, a wrong address would never be reported.
+pub(crate) async fn connect_while_waiting(
+    builder: CoordinatorBuilder,
+    store: OpenedStore,
+    wait: &WaitLimit,
+    signals: &Signals,
+    progress: ProgressOutput,
+) -> Result<Coordinator, Failure> {
+    let is_repeated = wait.allows_waiting() && wait.given().is_some();
+    let mut cause = None;
+    loop {
+        let OpenedStore { store: opened, url } = &store;
+        let connected = tokio::select! {
+            connected = builder.clone().connect(Arc::clone(opened)) => connected,
+            signal = signals.ended() => return Err(Failure::silent(128 + signal as u8)),
+            limit = wait.over() => {
+                let advice = cause.as_deref().unwrap_or("check that the store runs and can be reached");
+                return Err(too_slow(url, limit, advice));
+            }
+        };
+        let error = match connected {
+            Err(error) if is_repeated && may_pass(&error) => error,
+            connected => return Ok(connected?),
+        };
+        let sentence = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        if cause.is_none() {
+            let still = format!(
+                "waiting for at most {} for {url}",
+                duration::exact(wait.given().unwrap_or_default())
+            );
+            say_unavailable(progress, json!({ "store": url }), &still, &error);
+        }
+        cause = Some(sentence);
+    }
+}
+
+/// True if another attempt may reach the store: it did not answer, or not clearly. Missing rights do not pass.
+fn may_pass(error: &Error) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref::<StoreError>());
+    error.kind() == ErrorKind::Unavailable
+        && match cause {
+            Some(StoreError::Refused(refused)) => refused.reason == Reason::Unreachable,
+            Some(StoreError::Unknown(_) | StoreError::Throttled(_)) => true,
+            None => false,
+        }
+}
+
+fn too_slow(url: &str, limit: Duration, why: &str) -> Failure {
+    let limit = duration::exact(limit);
+    Failure::unavailable(format!(
+        "connecting to {url} took longer than --wait {limit}: {why}, or wait longer"
+    ))
 }
 
 /// Runs a future that only waits for a coordinator.

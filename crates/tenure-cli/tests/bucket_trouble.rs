@@ -342,3 +342,39 @@ fn the_cause_is_reported_while_a_command_waits_for_a_store_and_when_the_wait_is_
 
 /// Far longer than a command needs to exit, and far shorter than the time limits of the calls on a store.
 const SOON: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_kv_command_whose_answer_is_lost_after_the_server_applied_the_write_reports_what_happened() {
+    let Some((server, _)) = minio("keys") else { return };
+    let proxy = FaultyProxy::start(server.address());
+    let (home, url) = (Home::new("lost-keys"), format!("s3://keys/locks?endpoint={}", proxy.endpoint()));
+    let kv = |args: &[&str]| {
+        let mut command = home.command(&["--store", &url, "kv"]);
+        did(command.args(args).arg("--json").envs(server.environment()))
+    };
+    // Loses the answer to this write of the key `k`, once, and expects this result.
+    let lost = |nth: u64, args: &[&str], result: &str| {
+        let rule = Rule::new(Fault::CutAfter).method("PUT").path("k.record").nth(nth).times(1);
+        let rule = proxy.install(rule);
+        let did = kv(args);
+        assert_eq!(rule.counts().applied, 1, "{args:?}: {did:?}");
+        rule.remove();
+        assert_eq!(did.code, 0, "{args:?}: {did:?}");
+        let answer = did.json();
+        assert_eq!(answer["result"], result, "{args:?}: {did:?}");
+        answer
+    };
+    // The first write plants the key, the second creates the entry.
+    let created = lost(2, &["create", "k", "one"], "created");
+    let updated = lost(1, &["cas", "k", &created["revision"].to_string(), "two", "--ttl", "60s"], "updated");
+    assert!(updated["revision"].as_u64() > created["revision"].as_u64());
+    let renewed = lost(1, &["renew", "k"], "renewed");
+    assert_eq!(renewed["revision"], updated["revision"]);
+    let found = kv(&["get", "k"]).json();
+    assert_eq!((&found["value"], &found["revision"]), (&"two".into(), &updated["revision"]));
+    assert_eq!(kv(&["cas", "k", &created["revision"].to_string(), "three"]).code, 75);
+    lost(1, &["release", "k"], "released");
+    assert_eq!(kv(&["get", "k"]).code, 1);
+    let again = lost(1, &["create", "k", "four"], "created");
+    assert!(again["revision"].as_u64() > updated["revision"].as_u64());
+}

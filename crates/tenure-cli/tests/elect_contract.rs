@@ -405,3 +405,31 @@ fn a_leader_whose_supervisor_is_killed_leaves_no_process_and_the_next_one_leads(
     assert_eq!(other.end_within(Duration::from_secs(10)).code, 7);
     world.is_empty_soon();
 }
+
+#[test]
+fn a_leader_whose_guards_are_both_killed_leaves_no_process_and_the_next_leader_waits_for_its_command() {
+    let world = World::new("elect-kill-both");
+    // The command and a process that it leaves behind hold a lock. The next command must find it free.
+    let script = "exec 9>>probe; flock -n 9 || echo overlap >> log; echo $TENURE_HOLDER >> log; \
+        (trap '' TERM; exec setsid sleep 60) & while :; do sleep 0.02; done";
+    let candidate = |name: &str| {
+        world
+            .start(world.tenure(&["elect", "job", "--ttl", "2s", "--holder", name, "--", "sh", "-c", script]))
+    };
+    let mut led = candidate("0");
+    lines(&world, 1);
+    for next in ["1", "2"] {
+        let other = candidate(next);
+        sleep_ms(300);
+        let guards = [watchdog_of(led.process().number).unwrap(), led.process()];
+        for signal in [Signal::STOP, Signal::KILL] {
+            assert!(guards.iter().all(|guard| guard.send(signal)));
+        }
+        let count = next.parse::<usize>().unwrap() + 1;
+        assert_eq!(lines(&world, count), ["0", "1", "2"][..count]);
+        drop(std::mem::replace(&mut led, other));
+    }
+    led.process().send(Signal::TERM);
+    led.end_within(Duration::from_secs(10));
+    world.is_empty_soon();
+}

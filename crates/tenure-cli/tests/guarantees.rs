@@ -12,7 +12,7 @@ fn each_guarantee_is_a_row_with_its_meaning() {
     let did = home.tenure(&["store", "guarantees"]);
     assert_eq!((did.code, did.err.as_str()), (0, ""));
     let lines: Vec<&str> = did.out.lines().collect();
-    assert_eq!(lines.len(), 13, "{}", did.out);
+    assert_eq!(lines.len(), 14, "{}", did.out);
     for words in [
         &["atomic create", "  yes  "][..],
         &["reach", "one machine", "not beyond it"],
@@ -35,6 +35,7 @@ fn each_guarantee_is_a_row_with_its_meaning() {
     let rows = answer["guarantees"].as_array().unwrap();
     let value = |name: &str| &rows.iter().find(|row| row["name"] == name).unwrap()["value"];
     assert_eq!((value("atomic_replace"), value("reach")), (&json!(true), &json!("machine")));
+    assert_eq!(value("ttl_max_ms"), &json!(null), "there is no limit");
     assert_eq!((value("write_interval_ms"), value("value_max_bytes")), (&json!(0), &json!(1 << 20)));
 }
 

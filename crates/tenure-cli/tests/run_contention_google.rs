@@ -35,5 +35,6 @@ fn supervisors_of_a_lease_in_a_bucket_of_google_never_overlap_whatever_happens_t
         span: Duration::from_secs(quota(45, 120)),
         seed: setting("TENURE_TEST_SEED", 6),
     };
-    contend(&plan).assert_as_after_faults(quota(4, 12));
+    // A holder that is hit before its command starts makes no visible grant.
+    contend(&plan).assert_as_after_faults(plan.faults / 2);
 }

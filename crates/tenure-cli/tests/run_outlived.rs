@@ -39,6 +39,27 @@ fn holder() {
     std::mem::forget((lease, acting));
 }
 
+/// A holder of all slots of a group of two, that passes its work the tree's part of both witnesses, and then does
+/// nothing.
+#[test]
+#[ignore = "a process of other tests"]
+fn slot_holder() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let store = tenure::store::File::open(directory).unwrap();
+    let slots = block_on(async {
+        let former = Holder::new("former").unwrap();
+        let coordinator = Coordinator::builder().holder(former).connect(store).await.unwrap();
+        let slots = || coordinator.slots("g", 2).unwrap().ttl(TTL).manual().acquire();
+        [slots().await.unwrap(), slots().await.unwrap()]
+    });
+    let acting = slots.each_ref().map(|slot| slot.work_guard().unwrap());
+    let [first, second] = slots.each_ref().map(|slot| slot.witness(WitnessPart::Tree).unwrap().unwrap());
+    let mut work = Command::new("sleep").arg("100").stdin(first).stdout(second).spawn().unwrap();
+    println!("> {}", work.id());
+    work.wait().unwrap();
+    std::mem::forget((slots, acting));
+}
+
 async fn held(store: &tenure::store::File) -> (Lease, WorkGuard) {
     let former = Holder::new("former").unwrap();
     let coordinator = Coordinator::builder().holder(former).connect(store.clone()).await.unwrap();
@@ -49,10 +70,15 @@ async fn held(store: &tenure::store::File) -> (Lease, WorkGuard) {
 
 /// Starts a holder and its work.
 fn working(world: &World) -> (Child, Orphan) {
+    working_as(world, "holder")
+}
+
+/// Starts this holder and its work.
+fn working_as(world: &World, holder: &str) -> (Child, Orphan) {
     world.store();
     let mut holder = world
         .command(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "holder", "--nocapture"])
+        .args(["--ignored", "--exact", holder, "--nocapture"])
         .env(DIRECTORY, world.leases())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -131,6 +157,38 @@ fn after_its_orphan_wait_a_run_starts_with_a_warning() {
     let process = format!("process {} (sleep 100)", orphan.0.number);
     said(&ran, 0, &["--orphan-wait is over", "both may act at once", &process]);
     assert!(world.exists("begun"));
+}
+
+#[test]
+fn a_run_that_wants_a_slot_names_the_orphans_in_it_and_starts_beside_them_only_after_its_orphan_wait() {
+    let world = World::new("outlived-slots");
+    let (mut holder, orphan) = working_as(&world, "slot_holder");
+    let slot = |words: &[&str]| {
+        let begin = ["g", "--slots", "2", "--ttl", "1s"];
+        world.run(&[&begin, words, &["--", "touch", "begun"]].concat())
+    };
+    let waiter = world.start(slot(&[]));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let process = format!("process {} (sleep 100)", orphan.0.number);
+    let sentences = [0, 1].map(|index| format!("slot {index} of g on file://{}", world.leases().display()));
+    for sentence in &sentences {
+        until_said(&waiter, &format!("{sentence} of former (token"));
+    }
+    until_said(&waiter, &format!("an orphan without a guard: {process}. Waiting for it to end"));
+    let once = world.ran(slot(&["--no-wait"]));
+    let told = ["all 2 slots of g", "slot 0 by former (token", "its command is still alive", &process];
+    said(&once, 75, &told);
+    said(&once, 75, &[&sentences[0], &sentences[1], "kill it, wait longer", "--orphan-wait DURATION"]);
+    assert!(!world.exists("begun"));
+
+    let limited = world.ran(slot(&["--orphan-wait", "300ms", "-q"]));
+    said(&limited, 0, &["--orphan-wait is over: taking over the slot, and both may act at once", &process]);
+    assert!(world.exists("begun"));
+    drop(orphan);
+    let ran = waiter.end();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.err.matches(&process).count(), 2, "once for each slot: {}", ran.err);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Sixty-four supervisors contend for five slots, while holders are killed.
+//! Sixty-four supervisors contend for five slots, while holders are killed and stopped.
 
 mod run_support;
 mod slot_crowd;

@@ -1,4 +1,4 @@
-//! Sixteen supervisors contend for five slots in a bucket, while holders are killed.
+//! Sixteen supervisors contend for five slots in a bucket, while holders are killed and stopped.
 
 mod run_support;
 mod slot_crowd;

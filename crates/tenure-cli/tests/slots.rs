@@ -3,8 +3,9 @@
 mod support;
 
 use serde_json::json;
-use support::{Home, block_on, process};
-use tenure::Slot;
+use support::{Home, block_on, plant, process};
+use tenure::{Key, Slot};
+use tenure_store::{Expect, Put, Store};
 
 fn hold(home: &Home, holder: &str, group: &str, slots: u32) -> Slot {
     block_on(process(home, holder).slots(group, slots).unwrap().try_acquire()).unwrap()
@@ -118,11 +119,12 @@ fn events_name_the_group_and_the_slot() {
 fn bad_numbers_and_names_are_refused_with_a_sentence() {
     let home = Home::new("bad-slots");
     for number in ["0", "1025"] {
-        let sentence = format!("a group has 1 to 1024 slots, not {number}");
+        let sentence = format!("a group has 1 to 1024 slots, not {number}: choose a number in this range");
         home.tenure(&["run", "--slots", number, "gpu", "--", "true"]).failed(64, &sentence);
     }
     let _held = hold(&home, "web-1:1", "gpu", 3);
-    home.tenure(&["slots", "gpu", "--resize", "0"]).failed(64, "a group has 1 to 1024 slots, not 0");
+    home.tenure(&["slots", "gpu", "--resize", "0"])
+        .failed(64, "a group has 1 to 1024 slots, not 0: choose a number in this range");
     home.tenure(&["run", "--slots", "5", "gpu", "--", "true"]).failed(
         64,
         &format!(
@@ -142,4 +144,50 @@ fn bad_numbers_and_names_are_refused_with_a_sentence() {
         "{}",
         did.err
     );
+}
+
+#[test]
+fn a_group_with_a_damaged_size_is_named_after_the_list_of_all_groups() {
+    let home = Home::new("damaged-slots");
+    let _held = hold(&home, "web-1:1", "gpu", 3);
+    plant(&home, Key::group_size(&Key::parse("broken").unwrap()).unwrap().as_str(), "hello");
+    drop(hold(&home, "web-1:1", "cpu", 2));
+    replace_in_size(&home, "cpu", "\"value\":\"2\"", "\"value\":\"three\"");
+    let did = home.tenure(&["slots"]);
+    assert_eq!(did.code, 65, "{}", did.err);
+    let rows: Vec<Vec<_>> = did.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["GROUP", "SLOTS", "HELD"], "{}", did.out);
+    assert_eq!(rows[1], ["broken", "unreadable", "0"], "{}", did.out);
+    assert_eq!(rows[2], ["cpu", "unreadable", "0"], "{}", did.out);
+    assert_eq!(rows[3], ["gpu", "3", "1"], "{}", did.out);
+    let errors: Vec<_> = did.err.lines().collect();
+    assert_eq!(errors.len(), 2, "{}", did.err);
+    for (error, begin) in errors.iter().zip(["the size of broken on ", "group cpu on "]) {
+        assert!(error.starts_with(&format!("tenure: {begin}{} has ", home.url())), "{error}");
+    }
+    let did = home.tenure(&["slots", "--json"]);
+    assert_eq!(did.code, 65, "{}", did.err);
+    let answer: serde_json::Value = serde_json::from_str(&did.out).unwrap();
+    assert_eq!(
+        answer["groups"],
+        json!([
+            { "group": "broken", "slots": null, "held": 0, "unreadable": true },
+            { "group": "cpu", "slots": null, "held": 0, "unreadable": true },
+            { "group": "gpu", "slots": 3, "held": 1 },
+        ])
+    );
+    assert_eq!(home.tenure(&["slots", "gpu"]).code, 0);
+    assert_eq!(home.tenure(&["slots", "broken"]).code, 65);
+}
+
+/// Changes the record of the size of a group as no Tenure does.
+fn replace_in_size(home: &Home, group: &str, from: &str, to: &str) {
+    let (store, key) = (home.store(), Key::group_size(&Key::parse(group).unwrap()).unwrap());
+    let put = block_on(async {
+        let entry = store.get(&key).await.unwrap().entry.unwrap();
+        let record = std::str::from_utf8(&entry.value).unwrap();
+        assert!(record.contains(from), "{record}");
+        store.put(&key, record.replace(from, to).into(), Expect::Version(entry.version)).await.unwrap()
+    });
+    assert!(matches!(put, Put::Applied(_)));
 }

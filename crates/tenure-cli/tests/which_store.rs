@@ -137,7 +137,7 @@ fn an_invalid_url_is_an_error_that_names_its_origin() {
         .failed(64, "--store: \"leases\" is not the URL of a store: write it like file:///path");
     home.tenure(&["--store", "", "ls"])
         .failed(64, "--store: the URL of a store is empty: write it like file:///path");
-    let known = "file:///path, s3://bucket/prefix, az://container/prefix and gs://bucket/prefix";
+    let known = "file:///path, redis://host:6379, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix and postgres://role@host/database";
     did(home.command(&["ls"]).env("TENURE_STORE", "etcd://host/prefix")).failed(
         64,
         &format!("TENURE_STORE: etcd: stores are not built into this version, which has {known}"),

@@ -1,12 +1,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use percent_encoding::percent_decode_str;
 use tenure::Error;
 use tenure_object::OpenError;
 use tenure_store::{Guarantees, Store, StoreError};
 
 use crate::UrlError;
+use crate::decode::decode;
 
 /// A bucket or a container, and the way to reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,18 +145,6 @@ fn option_of<B: ContainerBuilder>(builder: B, name: &str, value: &str) -> Result
         )),
         (name, value) => builder.own_option(name, value),
     }
-}
-
-fn decode(text: &str) -> Result<String, UrlError> {
-    let broken = text.match_indices('%').any(|(at, _)| {
-        let digits = text.as_bytes().get(at + 1..at + 3);
-        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    });
-    if broken {
-        return Err(UrlError::new("the URL has a '%' without two hexadecimal digits: write %25 for itself"));
-    }
-    let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| UrlError::new("the URL has bytes in it that are no text in UTF-8"))
 }
 
 impl<B: fmt::Display> fmt::Display for ContainerPlace<B> {

@@ -20,12 +20,16 @@ enum StorePlace {
     File(crate::file::FilePlace),
     #[cfg(feature = "memory")]
     Memory(crate::memory::MemoryPlace),
+    #[cfg(feature = "redis")]
+    Redis(crate::redis::RedisPlace),
     #[cfg(feature = "s3")]
     S3(crate::s3::S3Place),
     #[cfg(feature = "az")]
     Azure(crate::azure::AzurePlace),
     #[cfg(feature = "gs")]
     Google(crate::google::GooglePlace),
+    #[cfg(feature = "postgres")]
+    Postgres(crate::postgres::PostgresPlace),
 }
 
 impl StoreUrl {
@@ -42,12 +46,16 @@ impl StoreUrl {
             StorePlace::File(place) => place.open(),
             #[cfg(feature = "memory")]
             StorePlace::Memory(place) => Ok(place.open()),
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => place.open(),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.open(),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.open(),
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => place.open(),
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => place.open(),
         }
     }
 
@@ -59,12 +67,16 @@ impl StoreUrl {
             StorePlace::File(place) => place.open_to_read(),
             #[cfg(feature = "memory")]
             StorePlace::Memory(place) => Ok(Some(place.open())),
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => place.open().map(Some),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.open().map(Some),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.open().map(Some),
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => place.open().map(Some),
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => place.open().map(Some),
         }
     }
 
@@ -81,12 +93,16 @@ impl StoreUrl {
     /// True if the open store has this name. Creates and sends nothing.
     pub fn is_called(&self, name: &str) -> bool {
         match &self.0 {
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => place.is_called(name),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.is_called(name),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.is_called(name),
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => place.is_called(name),
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string().split('?').next() == Some(name),
         }
@@ -98,12 +114,16 @@ impl StoreUrl {
         match &self.0 {
             #[cfg(feature = "file")]
             StorePlace::File(place) => place.identity(),
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => place.identity(),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => place.identity().unwrap_or_else(|| self.to_string()),
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string(),
         }
@@ -125,6 +145,10 @@ impl StoreUrl {
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => {
                 place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::Google(place)))
+            }
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => {
+                place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::Postgres(place)))
             }
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.clone(),
@@ -152,12 +176,16 @@ impl StoreUrl {
             StorePlace::File(place) => place.guarantees(),
             #[cfg(feature = "memory")]
             StorePlace::Memory(place) => Ok(place.open().guarantees()),
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => Ok(place.guarantees()),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => Ok(place.guarantees()),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => Ok(place.guarantees()),
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => Ok(place.guarantees()),
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => Ok(place.guarantees()),
         }
     }
 
@@ -165,14 +193,51 @@ impl StoreUrl {
     /// [`Administration`](tenure_store::Administration).
     pub fn has_removal(&self) -> bool {
         match &self.0 {
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(_) => false,
             #[cfg(feature = "s3")]
             StorePlace::S3(_) => false,
             #[cfg(feature = "az")]
             StorePlace::Azure(_) => false,
             #[cfg(feature = "gs")]
             StorePlace::Google(_) => false,
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(_) => false,
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => true,
+        }
+    }
+
+    /// The statements that create the store, for an administrator with the right to do so; `None` if it needs none.
+    /// Sends nothing.
+    pub fn creation_statements(&self) -> Option<String> {
+        match &self.0 {
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => Some(place.creation_statements()),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => None,
+        }
+    }
+
+    /// Creates what the store needs, unless it exists: a directory, or tables. A bucket must exist already.
+    pub async fn create(&self) -> Result<(), Error> {
+        match &self.0 {
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => Ok(place.store()?.create_tables().await?),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => self.open().map(drop),
+        }
+    }
+
+    /// Risks of the store that are known and not refused, each in a sentence. Sends a request if the store can report any.
+    pub async fn risks(&self) -> Result<Vec<String>, Error> {
+        match &self.0 {
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => Ok(place.store()?.risks().await?),
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => place.risks().await,
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -202,12 +267,20 @@ impl FromStr for StoreUrl {
             "file" => crate::file::FilePlace::parse(rest).map(StorePlace::File).map(Self),
             #[cfg(feature = "memory")]
             "memory" => crate::memory::MemoryPlace::parse(rest).map(StorePlace::Memory).map(Self),
+            #[cfg(feature = "redis")]
+            scheme @ ("redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel") => {
+                crate::redis::RedisPlace::parse(scheme, rest).map(StorePlace::Redis).map(Self)
+            }
             #[cfg(feature = "s3")]
             "s3" => crate::s3::S3Place::parse(rest).map(StorePlace::S3).map(Self),
             #[cfg(feature = "az")]
             "az" => crate::azure::AzurePlace::parse(rest).map(StorePlace::Azure).map(Self),
             #[cfg(feature = "gs")]
             "gs" => crate::google::GooglePlace::parse(rest).map(StorePlace::Google).map(Self),
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => {
+                crate::postgres::PostgresPlace::parse(rest).map(StorePlace::Postgres).map(Self)
+            }
             scheme if PLANNED.contains(&scheme) => {
                 let known = known();
                 let build = if FEATURES.contains(&scheme) {
@@ -234,12 +307,16 @@ impl fmt::Display for StoreUrl {
             StorePlace::File(place) => place.fmt(f),
             #[cfg(feature = "memory")]
             StorePlace::Memory(place) => place.fmt(f),
+            #[cfg(feature = "redis")]
+            StorePlace::Redis(place) => place.fmt(f),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.fmt(f),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.fmt(f),
             #[cfg(feature = "gs")]
             StorePlace::Google(place) => place.fmt(f),
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => place.fmt(f),
         }
     }
 }
@@ -277,18 +354,22 @@ const KNOWN: &[&str] = &[
     "file:///path",
     #[cfg(feature = "memory")]
     "memory:",
+    #[cfg(feature = "redis")]
+    "redis://host:6379",
     #[cfg(feature = "s3")]
     "s3://bucket/prefix",
     #[cfg(feature = "az")]
     "az://container/prefix",
     #[cfg(feature = "gs")]
     "gs://bucket/prefix",
+    #[cfg(feature = "postgres")]
+    "postgres://role@host/database",
 ];
 
 const EXAMPLE: &str = KNOWN[0];
 
 /// The stores that another build has, each with a feature of the same name.
-const FEATURES: &[&str] = &["file", "memory", "s3", "az", "gs"];
+const FEATURES: &[&str] = &["file", "memory", "redis", "s3", "az", "gs", "postgres"];
 
 /// The stores that Tenure names by URL elsewhere, or in another build.
 const PLANNED: &[&str] =

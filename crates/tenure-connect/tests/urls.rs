@@ -97,9 +97,11 @@ fn known() -> String {
     let built = [
         ("file:///path", true),
         ("memory:", cfg!(feature = "memory")),
+        ("redis://host:6379", cfg!(feature = "redis")),
         ("s3://bucket/prefix", cfg!(feature = "s3")),
         ("az://container/prefix", cfg!(feature = "az")),
         ("gs://bucket/prefix", cfg!(feature = "gs")),
+        ("postgres://role@host/database", cfg!(feature = "postgres")),
     ];
     let built: Vec<&str> = built.iter().filter(|(_, is_built)| *is_built).map(|(url, _)| *url).collect();
     match built.split_last() {
@@ -120,7 +122,10 @@ fn the_error_about_a_store_of_another_build_repeats_no_password() {
             not_built(scheme)
         )
     };
-    refused("postgres://me:secret@db/leases", &not_built("postgres"));
+    refused("etcd://me:secret@db/leases", &not_built("etcd"));
+    if !cfg!(feature = "postgres") {
+        refused("postgres://me:secret@db/leases", &with("postgres"));
+    }
     refused("memory:", &with("memory"));
     refused("gopher://secret", &format!("\"gopher\" is not a kind of store: this version has {known}"));
     if !cfg!(feature = "s3") {

@@ -71,12 +71,12 @@ impl Campaign {
         };
         // A command that was stopped may have lost work.
         let importance = if term.exit.is_ok() { Importance::News } else { Importance::Trouble };
-        let pauses = Pauses::after_term(elect.ttl, term.end, term.lasted, state.failures());
+        let pauses = Pauses::after_term(elect.supervision.ttl, term.end, term.lasted, state.failures());
         Self { after, sentence: term.sentence, importance, pauses }
     }
 
     fn after_failure(elect: &args::Elect, state: &ElectState, failure: Failure) -> Self {
-        let pauses = Pauses::after_failure(elect.ttl, state.failures());
+        let pauses = Pauses::after_failure(elect.supervision.ttl, state.failures());
         let (after, sentence) = ("unavailable", failure.to_string());
         Self { after, sentence, importance: Importance::Trouble, pauses }
     }
@@ -87,7 +87,7 @@ impl Campaign {
             none if none.is_zero() => "at once".to_owned(),
             pause => format!("in {}", duration::at_most(pause)),
         };
-        ProgressOutput::new(elect.quiet, elect.json).say(&Notice {
+        ProgressOutput::new(elect.quiet, elect.supervision.json).say(&Notice {
             name: "campaigning",
             fields: json!({
                 "key": elect.name,
@@ -124,15 +124,10 @@ impl args::Elect {
         Run {
             name: self.name.clone(),
             slots: None,
-            ttl: self.ttl,
+            supervision: self.supervision.clone(),
             waiting: Waiting { wait: None, no_wait: false },
-            holder: self.holder.clone(),
-            kill_grace: self.kill_grace,
-            strict: self.strict,
-            orphan_wait: self.orphan_wait,
             conflict_exit_code: exit::HELD,
             quiet: self.quiet,
-            json: self.json,
             taking: None,
             announcement: self.announcement.clone(),
             reload: Reload::Ignored,

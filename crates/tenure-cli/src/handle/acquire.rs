@@ -7,6 +7,7 @@ use super::{HandleAnswer, check_deadline};
 use crate::acquire::Acquisition;
 use crate::args::{Acquire, Args};
 use crate::exit::{self, Failure};
+use crate::outlived_commands::OutlivedCommands;
 use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::{self, Blocked};
@@ -37,17 +38,24 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
         }
         let outlived_reports = OutlivedReports::new();
         let builder = store::coordinator(args).recorder(outlived_reports.clone());
-        let coordinator = store::connect(builder.holder(holder), opened, &wait, &signals).await?;
+        let (builder, progress) = (builder.holder(holder), ProgressOutput::new(acquire.quiet, acquire.json));
+        let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;
         let acquisition = Acquisition {
             coordinator: &coordinator,
             key: &key,
             url: &url,
-            progress: ProgressOutput::new(acquire.quiet, acquire.json),
+            progress,
             wait,
             taking: acquire.taking.as_ref(),
             quiet: acquire.quiet,
             conflict: exit::HELD,
-            tree: (&outlived_reports, acquire.orphan_wait),
+            outlived: OutlivedCommands {
+                coordinator: &coordinator,
+                url: &url,
+                progress,
+                reports: &outlived_reports,
+                limit: acquire.orphan_wait,
+            },
         };
         let request = coordinator.lease(key.as_str())?.timing(timing).heed_tree(acquire.orphan_wait);
         let (handle, _) = tokio::select! {

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use crate::args::{Acquire, Announcement, Args, Run, Steal, Waiting};
+use crate::args::{Acquire, Announcement, Args, Run, Steal, Supervision, Waiting};
 use crate::exit::{self, Failure};
 use crate::run;
 use crate::signals::Reload;
@@ -25,15 +25,17 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
     let run = Run {
         name: steal.name.clone(),
         slots: None,
-        ttl: steal.ttl.unwrap_or(Run::TTL),
+        supervision: Supervision {
+            ttl: steal.ttl.unwrap_or(Run::TTL),
+            holder: steal.holder.clone(),
+            kill_grace: steal.kill_grace,
+            strict: steal.strict,
+            orphan_wait: steal.orphan_wait,
+            json: steal.json,
+        },
         waiting,
-        holder: steal.holder.clone(),
-        kill_grace: steal.kill_grace,
-        orphan_wait: steal.orphan_wait,
-        strict: steal.strict,
         conflict_exit_code: exit::HELD,
         quiet: steal.quiet,
-        json: steal.json,
         taking: Some(steal.taking.clone()),
         announcement: Announcement::default(),
         reload: Reload::Ends,

@@ -110,6 +110,13 @@ async fn run(
             } else {
                 output::answer(&answer.words())?;
             }
+            // The store has answered all along: an error now is not worth a failure.
+            let risks = store.risks().await.unwrap_or_else(|error| {
+                vec![format!("it is not known whether a failover may lose leases: {error}")]
+            });
+            for risk in risks {
+                output::warn(&format!("{}: {risk}", plain(&store.url())), probe.json);
+            }
             verdict(store, &qualification)
         }
     }

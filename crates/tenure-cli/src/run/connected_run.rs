@@ -27,6 +27,7 @@ use crate::acquire::Acquisition;
 use crate::args::Run;
 use crate::duration;
 use crate::exit::{self, Failure};
+use crate::outlived_commands::OutlivedCommands;
 use crate::outlived_reports::OutlivedReports;
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::ready::when_readable;
@@ -156,9 +157,12 @@ impl ConnectedRun<'_> {
     /// One slot of the group.
     async fn acquire_slot(&self, slots: u32) -> Result<(Lease, bool), Failure> {
         let mut request = self.coordinator.slots(self.key.as_str(), slots)?.timing(self.timing);
-        request = request.heed_tree(self.run.orphan_wait);
-        if self.run.strict {
+        request = request.heed_tree(self.run.supervision.orphan_wait);
+        if self.run.supervision.strict {
             request = request.strict();
+        }
+        if let Some(value) = &self.run.announcement.value {
+            request = request.value(value);
         }
         let acquisition = SlotAcquisition {
             coordinator: &self.coordinator,
@@ -168,14 +172,25 @@ impl ConnectedRun<'_> {
             wait: self.wait,
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
+            outlived: self.outlived(),
         };
         acquisition.acquire(request).await
     }
 
+    fn outlived(&self) -> OutlivedCommands<'_> {
+        OutlivedCommands {
+            coordinator: &self.coordinator,
+            url: &self.url,
+            progress: self.progress,
+            reports: &self.outlived_reports,
+            limit: self.run.supervision.orphan_wait,
+        }
+    }
+
     async fn acquire_lease(&self) -> Result<(Lease, bool), Failure> {
         let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
-        request = request.heed_tree(self.run.orphan_wait);
-        if self.run.strict {
+        request = request.heed_tree(self.run.supervision.orphan_wait);
+        if self.run.supervision.strict {
             request = request.strict();
         }
         if let Some(value) = &self.run.announcement.value {
@@ -190,7 +205,7 @@ impl ConnectedRun<'_> {
             taking: self.run.taking.as_ref(),
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
-            tree: (&self.outlived_reports, self.run.orphan_wait),
+            outlived: self.outlived(),
         };
         acquisition.acquire(request, async |request| request.acquire().await).await
     }

@@ -36,7 +36,7 @@ use std::{fs, io};
 
 use tenure::{Holder, Key, Prefix, Timing};
 
-use crate::args::{Announcement, Args, Run};
+use crate::args::{Announcement, Args, Run, Supervision};
 use crate::exit::Failure;
 use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
@@ -117,8 +117,8 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
         let opened = store::open(args)?;
         opened.check_write_rate(&timing)?;
         let url = opened.url.clone();
-        let coordinator = store::connect(builder, opened, &wait, &signals).await?;
-        let progress = ProgressOutput::new(run.quiet, run.json);
+        let progress = ProgressOutput::new(run.quiet, run.supervision.json);
+        let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;
         let connected_run = ConnectedRun {
             run,
             wait,
@@ -142,7 +142,7 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
 /// The holder, if the user named it or gave it something to announce.
 fn holder(run: &Run) -> Result<Option<Holder>, tenure::Error> {
     let Announcement { address, labels, .. } = &run.announcement;
-    let mut holder = match &run.holder {
+    let mut holder = match &run.supervision.holder {
         None if address.is_none() && labels.is_empty() => return Ok(None),
         None => tenure::process_holder(std::process::id())?,
         Some(id) => Holder::new(id)?,
@@ -165,9 +165,10 @@ fn clock_is_shared() -> bool {
 
 /// Durations that are safe for a program that needs time to exit, and for guards that may wake up late.
 fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
-    let grace = run.kill_grace.unwrap_or((run.ttl / 3).min(GRACE));
-    let margin = (run.ttl / 50).max(schedule.margin());
-    let built = Timing::builder(run.ttl).grace(grace).margin(margin).build();
+    let Supervision { ttl, kill_grace, .. } = run.supervision;
+    let grace = kill_grace.unwrap_or((ttl / 3).min(GRACE));
+    let margin = (ttl / 50).max(schedule.margin());
+    let built = Timing::builder(ttl).grace(grace).margin(margin).build();
     built.map_err(|error| {
         let mut sentence = error.to_string();
         if schedule.is_slow() {

@@ -1,11 +1,15 @@
+use std::error::Error as _;
 use std::time::Duration;
 
 use serde_json::json;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, Error, ErrorKind, GroupFull, Key, Lease, Slots};
+use tenure::record::Nonce;
+use tenure::{Coordinator, Error, ErrorKind, GroupFull, Key, Lease, Slot, Slots};
 
+use crate::acquire::{BUSY, say_logbook_failed, say_unavailable};
 use crate::duration;
 use crate::exit::Failure;
+use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::output::plain;
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::wait_limit::WaitLimit;
@@ -23,6 +27,7 @@ pub(crate) struct SlotAcquisition<'a> {
     pub(crate) quiet: bool,
     /// The exit code for that case.
     pub(crate) conflict: u8,
+    pub(crate) outlived: OutlivedCommands<'a>,
 }
 
 impl SlotAcquisition<'_> {
@@ -32,36 +37,81 @@ impl SlotAcquisition<'_> {
             granted = slots.clone().try_acquire() => granted,
             limit = self.first_try_over() => Err(self.silent_store(limit)),
         };
+        say_logbook_failed(self.coordinator, self.progress);
         let (granted, waited) = match first {
             Err(error)
                 if !self.wait.is_over()
                     && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
             {
-                self.say_waiting(&error);
-                let slots = match self.wait.remaining() {
-                    // Zero would mean one more attempt, which may take longer than the wait.
-                    Some(remaining) => slots.wait(remaining.max(Duration::from_millis(1))),
-                    None => slots,
-                };
-                (slots.acquire().await, true)
+                (self.wait_for_slot(slots, &error).await, true)
             }
             granted => (granted, false),
         };
         match granted {
-            Ok(slot) => Ok((slot.into_lease(), waited)),
-            Err(error) if error.kind() == ErrorKind::Held && self.quiet => {
-                Err(Failure::silent(self.conflict))
+            Ok(slot) => {
+                self.outlived.report_taken().await;
+                Ok((slot.into_lease(), waited))
             }
-            Err(error) if error.kind() == ErrorKind::Held => {
-                let next = if self.wait.allows_waiting() {
-                    "try again later, or wait longer"
-                } else {
-                    "try again later, or wait for a slot with --wait DURATION"
-                };
-                Err(Failure::new(self.conflict, format!("{}: {next}", self.situation(&error))))
-            }
+            Err(error) if error.kind() == ErrorKind::Held => Err(self.full_failure(&error).await),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Waits for a slot after a first attempt with this result.
+    async fn wait_for_slot(&self, slots: Slots, first: &Error) -> Result<Slot, Error> {
+        self.say_waiting(first);
+        let mut said = Vec::new();
+        for (command, term) in self.outlived_commands(first).await {
+            self.outlived.report_wait(command);
+            said.push(term);
+        }
+        let slots = match self.wait.remaining() {
+            // Zero would mean one more attempt, which may take longer than the wait.
+            Some(remaining) => slots.wait(remaining.max(Duration::from_millis(1))),
+            None => slots,
+        };
+        let mut acquiring = std::pin::pin!(self.outlived.report_while(said, slots.acquire()));
+        if first.kind() == ErrorKind::Held {
+            return acquiring.await;
+        }
+        tokio::select! {
+            granted = &mut acquiring => granted,
+            () = BootClock::new().sleep_until(BootClock::new().now() + BUSY) => {
+                let still = format!("still waiting for a slot of {} on {}", self.group, self.url);
+                say_unavailable(self.progress, json!({ "group": self.group.as_str() }), &still, first);
+                acquiring.await
+            }
+        }
+    }
+
+    async fn full_failure(&self, error: &Error) -> Failure {
+        if self.quiet {
+            // A result and not an error: the exit code reports it.
+            return Failure::silent(self.conflict);
+        }
+        let outlived = self.outlived_commands(error).await;
+        let mut sentence = self.situation(error);
+        for (command, _) in &outlived {
+            sentence = format!("{sentence}; {}", command.sentence);
+        }
+        let next = match (outlived.is_empty(), self.wait.allows_waiting()) {
+            (false, _) => "kill it, wait longer, or continue after a time with --orphan-wait DURATION",
+            (true, true) => "try again later, or wait longer",
+            (true, false) => "try again later, or wait for a slot with --wait DURATION",
+        };
+        Failure::new(self.conflict, format!("{sentence}: {next}"))
+    }
+
+    /// The commands of former holders that are alive although their slots have run out, and their terms.
+    async fn outlived_commands(&self, error: &Error) -> Vec<(OutlivedCommand, Nonce)> {
+        let mut commands = Vec::new();
+        let holders = GroupFull::of(error).map(|full| full.holders.as_slice()).unwrap_or_default();
+        for held in holders.iter().filter(|held| held.remaining.at_most.is_zero()) {
+            let Ok(key) = Key::group_slot(self.group, held.index) else { continue };
+            let found = self.outlived.find(&key, &held.record).await;
+            commands.extend(found.map(|command| (command, held.record.term)));
+        }
+        commands
     }
 
     /// Completes with the limit when the first attempt may take no longer: when the wait is over. The first grant of a
@@ -92,7 +142,10 @@ impl SlotAcquisition<'_> {
             Some(full) => {
                 format!("all {} slots of {group} on {url} are held: {}", full.slots, plain(&full.to_string()))
             }
-            None => error.to_string(),
+            None => match error.source() {
+                Some(source) => format!("{error} ({source})"),
+                None => error.to_string(),
+            },
         }
     }
 

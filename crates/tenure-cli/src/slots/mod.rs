@@ -81,7 +81,7 @@ async fn shown(store: &ChosenStore, coordinator: &Coordinator, group: &Key) -> R
     let found = coordinator.slot_group(group.as_str())?;
     let (size, holders) = (found.size().await?, found.holders().await?);
     let holders: Vec<_> = holders.iter().map(|held| HeldSlotView::of(held, size)).collect();
-    let view = GroupView { group: group.to_string(), slots: size, held: holders.len() };
+    let view = GroupView { held: Some(holders.len()), slots: size, ..GroupView::unused(group) };
     Ok(GroupAnswer { holders, ..GroupAnswer::new(store, view) })
 }
 
@@ -111,15 +111,26 @@ fn resized(args: &Args, store: &ChosenStore, group: &Key, number: u32) -> Result
     })
 }
 
+/// Lists the groups. Those with an unreadable part are listed too, and fail the command afterwards.
 fn all(store: &ChosenStore, json: bool) -> Result<ExitCode, Failure> {
-    let groups = store::block_on(async {
-        let Some(coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
-        let mut views = Vec::new();
+    let (groups, mut failures) = store::block_on(async {
+        let (mut views, mut failures) = (Vec::new(), Vec::new());
+        let Some(coordinator) = store.connect_to_read().await? else { return Ok((views, failures)) };
         for group in coordinator.slot_groups().await? {
-            views.push(shown(store, &coordinator, &group).await?.view);
+            let found = coordinator.slot_group(group.as_str())?;
+            let (size, holders) = (found.size().await, found.holders().await);
+            let held = holders.as_ref().ok().map(Vec::len);
+            let unreadable = size.is_err() || holders.is_err();
+            views.push(GroupView {
+                group: group.to_string(),
+                slots: *size.as_ref().unwrap_or(&None),
+                held,
+                unreadable,
+            });
+            failures.extend(size.err().or(holders.err()).map(Failure::from));
         }
         store::warn_if_logbook_failed(&coordinator, json);
-        Ok(views)
+        Ok((views, failures))
     })?;
     if json {
         output::answer_json(&GroupsAnswer { store: store.url(), groups })?;
@@ -128,7 +139,11 @@ fn all(store: &ChosenStore, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::answer(&table::lines(GroupView::HEAD, groups.iter().map(GroupView::row).collect()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    let Some(last) = failures.pop() else { return Ok(ExitCode::SUCCESS) };
+    for failure in failures {
+        failure.report(json);
+    }
+    Err(last)
 }
 
 /// The name of a lease, and the group and the slot if it is one, in front of other fields.

@@ -11,9 +11,13 @@ use crate::output::plain;
 #[derive(Debug, Serialize)]
 pub(super) struct GroupView {
     pub(super) group: String,
-    /// The number of slots; `None` if no contender ever wanted one.
+    /// The number of slots; `None` if no contender ever wanted one, or if it cannot be read.
     pub(super) slots: Option<u16>,
-    pub(super) held: usize,
+    /// The number of held slots; `None` if they cannot be read.
+    pub(super) held: Option<usize>,
+    /// True if a part of the group cannot be read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unreadable: bool,
 }
 
 /// A held slot in output.
@@ -40,21 +44,23 @@ impl GroupView {
     pub(super) const HEAD: [&'static str; 3] = ["GROUP", "SLOTS", "HELD"];
 
     pub(super) fn unused(group: &Key) -> Self {
-        Self { group: group.to_string(), slots: None, held: 0 }
+        Self { group: group.to_string(), slots: None, held: Some(0), unreadable: false }
     }
 
     pub(super) fn row(&self) -> [String; 3] {
-        let slots = self.slots.map_or_else(|| "-".to_owned(), |slots| slots.to_string());
-        [plain(&self.group), slots, self.held.to_string()]
+        let none = if self.unreadable { "unreadable" } else { "-" };
+        let slots = self.slots.map_or_else(|| none.to_owned(), |slots| slots.to_string());
+        let held = self.held.map_or_else(|| none.to_owned(), |held| held.to_string());
+        [plain(&self.group), slots, held]
     }
 
     /// The group as a sentence.
     pub(super) fn words(&self) -> String {
-        let group = plain(&self.group);
+        let (group, held) = (plain(&self.group), self.held.unwrap_or_default());
         match self.slots {
             None => format!("{group}: not used yet"),
-            Some(1) => format!("{group}: 1 slot, {} held", self.held),
-            Some(slots) => format!("{group}: {slots} slots, {} held", self.held),
+            Some(1) => format!("{group}: 1 slot, {held} held"),
+            Some(slots) => format!("{group}: {slots} slots, {held} held"),
         }
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn wrong(page: &Page) -> Vec<String> {
                 .map(|error| error.to_string()),
             "crontab" => block.text.iter().find_map(|line| crontab(line)),
             "ini" => unit(block),
-            "yaml" | "dockerfile" => None,
+            // The tests of the PostgreSQL store execute SQL.
+            "yaml" | "dockerfile" | "sql" => None,
             "" => Some("it has no language".to_owned()),
             other => Some(format!("unknown kind of block: {other:?}")),
         };

@@ -108,7 +108,8 @@ impl Place {
 
     /// The present holder in the record: its token and its name.
     fn present(&self, lease: &str) -> Option<(u64, String)> {
-        let entry = self.runtime.block_on(async { self.store.get(&key(lease)).await }).unwrap().entry?;
+        // The server may be restarting.
+        let entry = self.runtime.block_on(async { self.store.get(&key(lease)).await }).ok()?.entry?;
         let record = decode(&entry.value).unwrap();
         record.is_held().then(|| (record.token.get(), record.holder.unwrap().id().to_string()))
     }

@@ -1,7 +1,7 @@
 //! Supervisors that contend over a good network and over a bad one.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, Rule, quota};
 
@@ -38,7 +38,7 @@ pub(crate) fn bad_network(place: &Place, proxy: &FaultyProxy) {
     let world = World::new("bad-network");
     let enough = AtomicBool::new(false);
     let (outcome, mild) = std::thread::scope(|scope| {
-        let mild = scope.spawn(|| one_at_a_time(proxy, "calm.record", &enough));
+        let mild = scope.spawn(|| one_at_a_time(proxy, "calm", &enough));
         let plan = Plan {
             // Long enough that a busy machine does not look like a fault.
             ttl: Duration::from_secs(6),
@@ -55,6 +55,16 @@ pub(crate) fn bad_network(place: &Place, proxy: &FaultyProxy) {
     outcome.assert_undisturbed(quota(5, 15) as usize);
     assert!(mild.installed >= quota(5, 15), "too little went wrong to show anything: {mild:?}");
 
+    worse_network(place, proxy, Duration::MAX, || {});
+}
+
+/// The network has all kinds of faults, the holders have faults too, and at this interval `trouble` happens to the server.
+pub(crate) fn worse_network(
+    place: &Place,
+    proxy: &FaultyProxy,
+    interval: Duration,
+    trouble: impl Fn() + Sync,
+) {
     let world = World::new("worse-network");
     let (some, long) = (Duration::from_millis(300), Duration::from_secs(4));
     let faults = [
@@ -70,14 +80,38 @@ pub(crate) fn bad_network(place: &Place, proxy: &FaultyProxy) {
         Fault::AnswerInstead(ErrorAnswer::SLOW_DOWN),
     ];
     let rules: Vec<_> = (1..)
-        .zip(faults)
-        .map(|(seed, fault)| proxy.install(Rule::new(fault).path("one.record").chance(0.03, seed)))
+        .zip(faults.into_iter().filter(|fault| proxy.can_inject(*fault)))
+        .map(|(seed, fault)| proxy.install(Rule::new(fault).path("worse").chance(0.03, seed)))
         .collect();
-    contend(&plan(&world, place, "one")).assert_as_after_faults(quota(5, 15));
+    let enough = AtomicBool::new(false);
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = Instant::now();
+            while !enough.load(Relaxed) {
+                sleep_ms(50);
+                if last.elapsed() >= interval {
+                    trouble();
+                    last = Instant::now();
+                }
+            }
+        });
+        // Also if the plan fails.
+        let _end = EndOnDrop(&enough);
+        contend(&plan(&world, place, "worse"))
+    });
+    outcome.assert_as_after_faults(quota(5, 15));
     proxy.settle(Duration::from_secs(30));
     let happened: Counts = rules.iter().map(|rule| rule.counts()).sum();
     eprintln!("over a network with {happened:?}");
     assert!(happened.installed >= quota(30, 100), "too little went wrong to show anything: {happened:?}");
+}
+
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// One fault that a ttl tolerates, then a pause, repeatedly.
@@ -97,10 +131,11 @@ fn one_at_a_time(proxy: &FaultyProxy, path: &str, enough: &AtomicBool) -> Counts
         Fault::AnswerAfter(ErrorAnswer::SLOW_DOWN),
     ];
     let mut happened = Counts::default();
-    for (number, fault) in faults.into_iter().cycle().enumerate() {
+    let faults = faults.iter().filter(|fault| proxy.can_inject(**fault));
+    for (number, &fault) in faults.cycle().enumerate() {
         // Two of three faults are for writes.
         let rule = Rule::new(fault).path(path).times(1);
-        let rule = proxy.install(if number % 3 == 0 { rule } else { rule.method("PUT") });
+        let rule = proxy.install(if number % 3 == 0 { rule } else { rule.writes() });
         while rule.counts() == Counts::default() && !enough.load(Relaxed) {
             sleep_ms(20);
         }

@@ -1,4 +1,5 @@
-//! A crowd of supervisors that contend for the slots of one group, on any store, while holders are killed.
+//! A crowd of supervisors that contend for the slots of one group, on any store, while holders are killed, and stopped for
+//! longer than their ttl. The watchdog of a stopped supervisor kills its child.
 //!
 //! Each child locks the file of its slot, and so do the processes that it leaves behind. A lock that is not free shows a
 //! second child of the same slot. With indexes below the size of the group, that is the proof that there are never more
@@ -47,26 +48,30 @@ struct SlotCrowd<'a> {
     started: usize,
     codes: BTreeMap<i32, usize>,
     faults: BTreeMap<String, usize>,
-    /// The token of the latest holder of each slot that was killed.
-    killed: BTreeMap<u16, u64>,
+    /// The token of the latest holder of each slot that was killed or stopped.
+    hit: BTreeMap<u16, u64>,
+    /// Stopped supervisors, with the time at which they continue.
+    stopped: Vec<(Instant, Process)>,
 }
 
 /// Lets the supervisors contend as planned, and asserts that no slot ever had two children, and that every slot whose
-/// holder was killed was granted again.
+/// holder was killed or stopped was granted again.
 pub(crate) fn contend_for_slots(plan: &SlotPlan<'_>) {
     fs::write(plan.world.path("log"), "").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (members, codes) = (BTreeMap::new(), BTreeMap::new());
-    let (faults, killed) = (BTreeMap::new(), BTreeMap::new());
-    let mut crowd = SlotCrowd { plan, runtime, members, started: 0, codes, faults, killed };
+    let (faults, hit, stopped) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let mut crowd = SlotCrowd { plan, runtime, members, started: 0, codes, faults, hit, stopped };
     let seed = std::env::var("TENURE_TEST_SEED").map_or(plan.seed, |text| text.parse().expect("a number"));
     let mut rng = fastrand::Rng::with_seed(seed);
     let began = Instant::now();
     while began.elapsed() < plan.span {
         crowd.refill();
         sleep_ms(rng.u64(50..400));
-        crowd.kill_a_holder(&mut rng);
+        crowd.continue_until(Instant::now());
+        crowd.hit_a_holder(&mut rng);
     }
+    crowd.continue_until(Instant::now() + 2 * plan.ttl);
     crowd.assert_reused();
     let count: usize = crowd.faults.values().sum();
     crowd.end();
@@ -90,6 +95,7 @@ pub(crate) fn contend_for_slots(plan: &SlotPlan<'_>) {
     assert!(seen.violations.is_empty(), "{:#?}\n{log}\n{said}", seen.violations);
     assert!(seen.slots.len() == usize::from(plan.slots), "every slot is used: {:?}", seen.slots);
     assert!(count >= plan.faults_min && seen.grants > count, "too little happened\n{said}");
+    assert!(crowd.faults.contains_key("STOP supervisor"), "{:?}", crowd.faults);
     assert!(!said.contains("panicked"), "{said}");
     let known = [0, 69, 76, 137, 143];
     assert!(crowd.codes.keys().all(|code| known.contains(code)), "{:?}\n{said}", crowd.codes);
@@ -133,32 +139,43 @@ impl SlotCrowd<'_> {
         record.is_held().then(|| (record.token.get(), record.holder.unwrap().id().to_string()))
     }
 
-    /// Kills the supervisor, the watchdog or both of the holder of a random slot.
-    fn kill_a_holder(&mut self, rng: &mut fastrand::Rng) {
+    /// Kills the supervisor, the watchdog or both of the holder of a random slot, or stops its supervisor.
+    fn hit_a_holder(&mut self, rng: &mut fastrand::Rng) {
         let slot = rng.u16(..self.plan.slots);
-        let Some((token, name)) =
-            self.present(slot).filter(|(token, _)| self.killed.get(&slot) != Some(token))
+        let Some((token, name)) = self.present(slot).filter(|(token, _)| self.hit.get(&slot) != Some(token))
         else {
             return;
         };
         let Some(child) = self.members.get(&name) else { return };
         let Some(supervisor) = Process::of(child.id() as i32) else { return };
         let watchdog = watchdog_of(supervisor.number);
-        let (what, targets) = match (rng.u8(..3), watchdog) {
-            (0, Some(watchdog)) => ("KILL watchdog", vec![watchdog]),
-            (1, Some(watchdog)) => ("KILL both", vec![watchdog, supervisor]),
-            _ => ("KILL supervisor", vec![supervisor]),
+        let (what, signal, targets) = match (rng.u8(..4), watchdog) {
+            (0, Some(watchdog)) => ("KILL watchdog", Signal::KILL, vec![watchdog]),
+            (1, Some(watchdog)) => ("KILL both", Signal::KILL, vec![watchdog, supervisor]),
+            (2, Some(_)) => ("STOP supervisor", Signal::STOP, vec![supervisor]),
+            _ => ("KILL supervisor", Signal::KILL, vec![supervisor]),
         };
         if self.present(slot).is_none_or(|(present, _)| present != token) {
             return;
         }
-        if targets.iter().all(|target| target.send(Signal::KILL)) {
+        if targets.iter().all(|target| target.send(signal)) {
             *self.faults.entry(what.to_owned()).or_default() += 1;
-            self.killed.insert(slot, token);
+            self.hit.insert(slot, token);
+        }
+        if signal == Signal::STOP {
+            let until = Instant::now() + self.plan.ttl.mul_f64(rng.f64() + 1.0);
+            self.stopped.extend(targets.into_iter().map(|target| (until, target)));
         }
     }
 
-    /// Every slot whose holder was killed is granted again.
+    /// Continues the stopped supervisors whose time comes by then.
+    fn continue_until(&mut self, then: Instant) {
+        for (_, process) in self.stopped.extract_if(.., |(at, _)| *at <= then) {
+            process.send(Signal::CONT);
+        }
+    }
+
+    /// Every slot whose holder was killed or stopped is granted again.
     fn assert_reused(&mut self) {
         let asked = Instant::now();
         loop {
@@ -166,7 +183,7 @@ impl SlotCrowd<'_> {
             let log = text(self.plan.world, "log");
             let latest = child::latest_tokens(&log);
             let missing: Vec<_> =
-                self.killed.iter().filter(|(slot, token)| latest.get(slot) <= Some(*token)).collect();
+                self.hit.iter().filter(|(slot, token)| latest.get(slot) <= Some(*token)).collect();
             if missing.is_empty() {
                 return;
             }
