@@ -9,8 +9,8 @@ use crate::store::VALUE_MAX;
 pub(crate) struct ConditionalWrite<'a> {
     key: &'a str,
     value: &'a [u8],
-    /// The version of the new row.
-    version: String,
+    /// The stamp of the new row.
+    stamp: String,
     /// The version of the row to replace; `None` if the key must have none.
     expected: Option<&'a Version>,
     expected_text: &'a str,
@@ -41,7 +41,7 @@ impl<'a> ConditionalWrite<'a> {
         Ok(Self {
             key: key.as_str(),
             value: &write.value,
-            version: stamp::next(expected).as_str().to_owned(),
+            stamp: stamp::next(expected)?,
             expected,
             expected_text: expected.map(Version::as_str).unwrap_or_default(),
             purpose: write.purpose,
@@ -67,7 +67,7 @@ impl<'a> ConditionalWrite<'a> {
     /// The parameters of the statement, in its order.
     pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-            vec![(&self.key, Type::TEXT), (&self.version, Type::TEXT), (&self.value, Type::BYTEA)];
+            vec![(&self.key, Type::TEXT), (&self.stamp, Type::TEXT), (&self.value, Type::BYTEA)];
         if self.expected.is_some() {
             parameters.push((&self.expected_text, Type::TEXT));
         }
@@ -85,7 +85,8 @@ impl<'a> ConditionalWrite<'a> {
         self.token
     }
 
-    pub(crate) fn into_version(self) -> Version {
-        Version::new(self.version)
+    /// The version of the new row on this server process.
+    pub(crate) fn version_on(&self, server: &str) -> Version {
+        stamp::version(server, &self.stamp)
     }
 }

@@ -179,9 +179,10 @@ impl Inner {
         }
         let Some(row) = rows.first() else { return Ok(Put::Conflict(Conflict)) };
         let Some(micros) = column::<Option<i64>>(row, 0)? else {
-            return self.not_granted(key, &write, column(row, 1)?).await;
+            return self.not_granted(key, &write, column(row, 2)?).await;
         };
-        Ok(Put::Applied(Applied::new(write.into_version()).with_time(store_time(micros))))
+        let version = write.version_on(column(row, 1)?);
+        Ok(Put::Applied(Applied::new(version).with_time(store_time(micros))))
     }
 
     /// Sends a write, and creates the tables if they are missing. Returns the rows with the call that they answer.
@@ -287,10 +288,10 @@ impl Inner {
         for row in &rows {
             refuse_standby(row, 0)?;
             let Some(name) = column::<Option<String>>(row, 1)? else { break };
-            let version: String = column(row, 2)?;
+            let stamp: String = column(row, 2)?;
             // A name that is not a key is not one of Tenure's rows.
             if let Some(key) = Key::from_stored(&name).ok().filter(|key| prefix.covers(key)) {
-                listed.push(Listed::new(key, Stamp::new(version)));
+                listed.push(Listed::new(key, Stamp::new(stamp)));
             }
             last = Some(name);
         }
@@ -370,7 +371,7 @@ fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, at: usize) ->
     row.try_get(at).map_err(|error| StoreError::unknown(format!("its answer cannot be read: {error}")))
 }
 
-/// The server's time; `None` before the year 1970. No server is that old, so its clock shows nothing.
+/// The server's time; `None` for a time before 1970: such a clock is wrong.
 fn store_time(micros: i64) -> Option<StoreTime> {
     u64::try_from(micros).ok().map(StoreTime::from_micros)
 }
@@ -397,7 +398,7 @@ impl Store for Postgres {
         self.0.listing(prefix).map_ok(|listed| listed.key).boxed()
     }
 
-    /// The stamp is the version.
+    /// The stamp is the one in the row.
     fn list_stamped<'a>(&'a self, prefix: &'a Prefix) -> Option<BoxStream<'a, Result<Listed, StoreError>>> {
         Some(self.0.listing(prefix))
     }

@@ -1,5 +1,5 @@
 -- Creates a row, and notifies contenders.
--- $1: key, $2: version, $3: value
+-- $1: key, $2: stamp, $3: value
 WITH patience AS MATERIALIZED (
     SELECT {lock_limit} AS ms
 )
@@ -8,4 +8,4 @@ SELECT $1, $2, $3, clock_timestamp(), {server}
 FROM patience
 WHERE patience.ms IS NOT NULL
 ON CONFLICT (key) DO NOTHING
-RETURNING {now}, {durable}, {notify}
+RETURNING {now}, {server}, {durable}, {notify}

@@ -1,5 +1,5 @@
 -- Creates a row, writes the row of its token, and notifies contenders. See grant.sql.
--- $1: key, $2: version, $3: value, $4: token
+-- $1: key, $2: stamp, $3: value, $4: token
 WITH patience AS MATERIALIZED (
     SELECT {lock_limit} AS ms
 ), locked AS MATERIALIZED (
@@ -17,4 +17,4 @@ WITH patience AS MATERIALIZED (
     SELECT written.key, $4, clock_timestamp() FROM written
     ON CONFLICT (key) DO UPDATE SET token = excluded.token, granted_at = excluded.granted_at
 )
-SELECT (SELECT {now} FROM written), (SELECT token FROM locked), {durable}, (SELECT {notify} FROM written)
+SELECT (SELECT {now} FROM written), {server}, (SELECT token FROM locked), {durable}, (SELECT {notify} FROM written)

@@ -106,6 +106,7 @@ fn fill(text: &str, tables: &Tables) -> String {
             "token" => tables.token(),
             "now" => NOW.to_owned(),
             "server" => SERVER.to_owned(),
+            "version" => format!("{SERVER} || ':' || r.version"),
             "durable" => DURABLE.to_owned(),
             "notify" => format!("pg_catalog.pg_notify({}, $1) IS NULL", literal(&tables.channel())),
             "lock_limit" => lock_limit(LOCK_TIMEOUT_MS),
@@ -157,7 +158,8 @@ mod tests {
             statements.renew,
             format!(
                 "UPDATE \"tenure\".\"record\" AS r SET version = $2, value = $3, written_at = clock_timestamp(), \
-                 server = {SERVER} WHERE r.key = $1 AND r.version = $4 RETURNING {NOW}, {DURABLE}"
+                 server = {SERVER} WHERE r.key = $1 AND {SERVER} || ':' || r.version = $4 \
+                 RETURNING {NOW}, {SERVER}, {DURABLE}"
             )
         );
         for statement in [&statements.read, &statements.grant, &statements.inspect] {

@@ -51,7 +51,7 @@ async fn a_write_that_no_synchronous_standby_has_is_believed_only_when_one_has_i
     let written = written.await.unwrap();
     assert!(matches!(written, Err(StoreError::Unknown(_))), "{written:?}");
     let plain = database.store().get(&key).await.unwrap().entry.unwrap().version;
-    assert_ne!(plain, version);
+    assert_ne!(stamp(&plain), stamp(&version));
     let read_back = read(&store);
     waits_for_a_standby(server).await;
     assert!(!read_back.is_finished());
@@ -97,8 +97,13 @@ async fn a_holder_keeps_its_lease_through_a_failover_or_learns_that_it_was_lost_
     let next = acquire(&contender, "kept").await;
     assert!(next.token() > token);
 
-    // The next standby does not follow when the lease is granted.
+    // A participant releases a lease, and remembers that it is free.
     let second = first.replica();
+    let remembers = Coordinator::connect(both(&first, &second)).await.unwrap();
+    acquire(&remembers, "released").await.release().await.unwrap();
+    let released = key("released");
+    let vacant = both(&first, &second).get(&released).await.unwrap().entry.unwrap().version;
+    // The standby does not follow when the leases are granted.
     catch_up(&first);
     std::fs::write(
         first.data_directory().join("pg_hba.conf"),
@@ -114,6 +119,7 @@ async fn a_holder_keeps_its_lease_through_a_failover_or_learns_that_it_was_lost_
     let (store, other_store) = (both(&first, &second), both(&first, &second));
     let holder = Coordinator::connect(store).await.unwrap();
     let lost = acquire(&holder, "lost").await;
+    let lost_again = acquire(&holder, "released").await;
     second.promote();
     let risks = other_store.risks().await.unwrap();
     assert!(risks.iter().any(|risk| risk.contains("accept writes, each for itself")), "{risks:?}");
@@ -123,6 +129,17 @@ async fn a_holder_keeps_its_lease_through_a_failover_or_learns_that_it_was_lost_
     let contender = Coordinator::connect(other_store).await.unwrap();
     let granted = acquire(&contender, "lost").await;
     assert!(granted.token() > lost.token(), "{} after {}", granted.token(), lost.token());
+    // The failover has undone the grant of the released lease, and its row is the one from before.
+    let undone = both(&second, &second).get(&released).await.unwrap().entry.unwrap().version;
+    assert_eq!(stamp(&undone), stamp(&vacant));
+    assert_ne!(undone, vacant, "another server shows it");
+    let granted_again = acquire(&remembers, "released").await;
+    assert!(
+        granted_again.token() > lost_again.token(),
+        "{} after {}",
+        granted_again.token(),
+        lost_again.token()
+    );
     let error = loop {
         match lost.renew().await {
             Ok(_) => panic!("two hold the lease, and both can renew it"),
@@ -134,6 +151,11 @@ async fn a_holder_keeps_its_lease_through_a_failover_or_learns_that_it_was_lost_
     };
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
     granted.check().unwrap();
+}
+
+/// The part of a version that is in the row.
+fn stamp(version: &Version) -> &str {
+    version.as_str().split_once(':').unwrap().1
 }
 
 const TTL: Duration = Duration::from_secs(15);

@@ -162,7 +162,7 @@ impl Grants {
 
     /// The version of the record, and the token in its row.
     async fn rows(&self) -> (Option<String>, Option<u64>) {
-        let rows = "SELECT (SELECT version FROM tenure.record WHERE key = $1), \
+        let rows = "SELECT (SELECT server || ':' || version FROM tenure.record WHERE key = $1), \
                     (SELECT token FROM tenure.token WHERE key = $1)";
         let row = self.user.query_one(rows, &[&self.key.as_str()]).await.unwrap();
         (row.get(0), row.get::<_, Option<i64>>(1).map(|token| token.try_into().unwrap()))
