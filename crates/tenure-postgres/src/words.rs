@@ -8,24 +8,31 @@ use tokio_postgres::error::DbError;
 
 use crate::classify::{self, Meaning};
 use crate::connection::ServerNotices;
-use crate::open::{Host, Tables, Target};
+use crate::open::{Host, OpenError, Tables, Target};
+
+/// True if the server asks for a password, and there was none.
+pub(crate) fn asks_for_password(error: &tokio_postgres::Error) -> bool {
+    chain(error).contains("password missing")
+}
+
+/// Error of a missing password. `problem` is the reason why the password file cannot be used.
+pub(crate) fn no_password(host: &Host, target: &Target, problem: Option<OpenError>) -> StoreError {
+    let user = target.user();
+    let advice = problem.map_or_else(
+        || "and none was found: put it into PGPASSWORD or ~/.pgpass".to_owned(),
+        |problem| format!("but {problem}"),
+    );
+    StoreError::refused(
+        Reason::Denied,
+        format!("the server at {host} asks for the password of the role {user:?}, {advice}"),
+    )
+}
 
 /// Error of a connection that could not be opened. No statement was sent.
 pub(crate) fn not_connected(error: &tokio_postgres::Error, host: &Host, target: &Target) -> StoreError {
     let (user, database) = (target.user(), target.database());
     let Some(answer) = error.as_db_error() else {
         let chain = chain(error);
-        if chain.contains("password missing") {
-            let problem = target.password_problem(host);
-            let advice = problem.map_or_else(
-                || "and none was found: put it into PGPASSWORD or ~/.pgpass".to_owned(),
-                |problem| format!("but {problem}"),
-            );
-            return StoreError::refused(
-                Reason::Denied,
-                format!("the server at {host} asks for the password of the role {user:?}, {advice}"),
-            );
-        }
         let advice = match () {
             () if chain.contains("does not support TLS") => {
                 ": the server offers no TLS. Accept that with sslmode=prefer in the URL"

@@ -128,9 +128,17 @@ impl Connector {
         on_notification: OnNotification,
     ) -> Result<Connected, StoreError> {
         let opened = within(route.limit, async {
-            match self.target.config(route).connect(route.tls.clone()).await {
+            let (mut config, password) = (self.target.config(route), self.target.password(&route.host).await);
+            if let Ok(Some(password)) = &password {
+                config.password(password);
+            }
+            match config.connect(route.tls.clone()).await {
                 Ok((client, connection)) => {
                     self.inspected(client, connection, &route.host, on_notification).await
+                }
+                // A password file that cannot be used is a problem only if the server asks for a password.
+                Err(error) if words::asks_for_password(&error) => {
+                    Err(words::no_password(&route.host, &self.target, password.err()))
                 }
                 Err(error) => Err(words::not_connected(&error, &route.host, &self.target)),
             }

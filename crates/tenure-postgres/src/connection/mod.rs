@@ -26,7 +26,7 @@ pub(crate) use inspection::STANDBY;
 pub(crate) use notices::ServerNotices;
 use open_connection::OpenConnection;
 pub(crate) use pending_call::PendingCall;
-pub(crate) use task::spawn;
+pub(crate) use task::{in_thread, spawn};
 
 use crate::calls::count;
 
@@ -107,10 +107,11 @@ impl Connections {
         let mut open = self.open();
         open.retain(|one| !one.is_lost());
         let mut idle = 0;
-        // After a burst, two connections remain: one for calls that may wait.
+        // After a burst, two connections of this runtime remain: one for calls that may wait.
         open.retain(|one| {
-            idle += usize::from(one.is_idle() && one.is_usable(runtime));
-            idle <= IDLE_MAX || !one.is_idle()
+            let is_idle = one.is_idle() && one.is_usable(runtime);
+            idle += usize::from(is_idle);
+            idle <= IDLE_MAX || !is_idle
         });
         let usable: Vec<_> = open.iter().filter(|one| one.is_usable(runtime)).collect();
         let free: Vec<_> = usable.iter().copied().filter(|one| one.waiting() == 0).collect();

@@ -11,6 +11,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::builder::Secret;
 use super::tls::{self, TlsFiles, TlsMode, TlsRoots};
 use super::{Host, OpenError, password_file};
+use crate::connection::in_thread;
 
 /// The servers of a store, and everything that a connection to one of them needs.
 pub(crate) struct Target {
@@ -73,20 +74,22 @@ impl Target {
         self.first.store(route % self.routes.len(), Ordering::Relaxed);
     }
 
-    /// The settings of a connection over this route. The password file is read again each time, because passwords change.
-    ///
-    /// A password file that cannot be used is no error yet: the server may ask for no password.
+    /// The settings of a connection over this route, without a password.
     pub(crate) fn config(&self, route: &Route) -> Config {
-        let mut config = route.config.clone();
-        if let Ok(Some(password)) = self.password(&route.host) {
-            config.password(password);
-        }
-        config
+        route.config.clone()
     }
 
-    /// The reason why the password file cannot be used; `None` if it can, and if there is none.
-    pub(crate) fn password_problem(&self, host: &Host) -> Option<OpenError> {
-        self.password(host).err()
+    /// The password for this host. The password file is read again each time, because passwords change. It is read by a
+    /// thread of its own: a home directory on a network may be silent, and the keeper must not wait for it.
+    pub(crate) async fn password(&self, host: &Host) -> Result<Option<String>, OpenError> {
+        let path = match &self.source {
+            PasswordSource::Known(Secret(password)) => return Ok(Some(password.clone())),
+            PasswordSource::File(path) => path.clone(),
+            PasswordSource::Nothing => return Ok(None),
+        };
+        let (host, database, user) = (host.clone(), self.database.clone(), self.user.clone());
+        let read = in_thread("tenure-pgpass", move || password_file::read(&path, &host, &database, &user));
+        read.await.unwrap_or_else(|| Err(OpenError::denied("no thread could read the password file")))
     }
 
     pub(crate) fn user(&self) -> &str {
@@ -95,14 +98,6 @@ impl Target {
 
     pub(crate) fn database(&self) -> &str {
         &self.database
-    }
-
-    fn password(&self, host: &Host) -> Result<Option<String>, OpenError> {
-        match &self.source {
-            PasswordSource::Known(Secret(password)) => Ok(Some(password.clone())),
-            PasswordSource::File(path) => password_file::read(path, host, &self.database, &self.user),
-            PasswordSource::Nothing => Ok(None),
-        }
     }
 }
 

@@ -80,6 +80,32 @@ async fn a_password_is_found_in_the_usual_places_and_never_shown() {
     std::fs::remove_dir_all(&home).unwrap();
 }
 
+/// A home directory on a network may be silent. A pipe without a writer is as silent.
+#[tokio::test]
+async fn a_silent_password_file_costs_one_call_and_stops_no_other_work_of_its_thread() {
+    let Some(database) = Database::on_shared("silent_file") else { return };
+    let pipe = std::env::temp_dir().join(format!("tenure-pgpass-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg("-m600").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let silent = database.builder().parameter("passfile", pipe.to_str().unwrap());
+    let silent = open(&silent.parameter("connect_timeout", "1"));
+    let mut turns = 0;
+    let others = async {
+        loop {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            turns += 1;
+        }
+    };
+    let k = key("k");
+    let sentence = tokio::select! {
+        answer = silent.get(&k) => refusal(answer),
+        () = others => unreachable!(),
+    };
+    assert!(sentence.contains("did not answer"), "{sentence}");
+    assert!(turns > 10, "{turns}");
+    std::fs::remove_file(&pipe).unwrap();
+}
+
 /// As with `psql`, which only warns.
 #[tokio::test]
 async fn a_password_file_that_others_may_read_is_not_used_and_stops_no_store_without_a_password() {
