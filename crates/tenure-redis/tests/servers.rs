@@ -4,7 +4,7 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use support::Place;
 use tenure::Coordinator;
@@ -348,7 +348,7 @@ async fn an_encrypted_port_and_one_that_is_not_are_told_apart_in_words() {
     let setup = RedisSetup::new().encrypted(authority.certify(&["127.0.0.1"]));
     let Some(encrypted) = RedisServer::start_or_skip(RedisKind::Redis, setup) else { return };
     let Some(plain) = RedisServer::shared(RedisKind::Redis) else { return };
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let store = at(&encrypted).open().unwrap();
     says(refused(&store).await, Reason::Unreachable, "If its port is encrypted, write rediss://");
     let store = at(plain).tls().open().unwrap();
@@ -408,4 +408,19 @@ async fn a_server_that_is_not_redis_or_not_there_is_unreachable() {
     assert_eq!(refused(&store).await.0, Reason::Unreachable);
     server.join().unwrap();
     assert_eq!(refused(&store).await.0, Reason::Unreachable, "nothing listens there any more");
+}
+
+#[tokio::test]
+async fn a_silent_address_does_not_hide_the_others() {
+    let Some(server) = RedisServer::start_or_skip(RedisKind::Redis, RedisSetup::new()) else { return };
+    let (silent, _queue) = support::silent();
+    let addresses = format!("{silent},{}", server.address());
+    let store = Redis::builder(&addresses).accept_failover().open().unwrap();
+    let began = Instant::now();
+    store.get(&key("k")).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    let began = Instant::now();
+    while store.get(&key("k")).await.is_err() {}
+    assert!(began.elapsed() < Duration::from_millis(900), "it begins at the address that answered");
 }

@@ -163,3 +163,18 @@ async fn a_lease_survives_the_move_of_its_slot_and_the_failover_of_a_node() {
     let second = request(&contender).wait(Duration::from_secs(5)).acquire().await.unwrap();
     assert!(second.token() > token);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_silent_sentinel_does_not_hide_the_others() {
+    let Some(group) = RedisSentinels::start_or_skip(RedisKind::Redis) else { return };
+    let (silent, _queue) = support::silent();
+    let sentinels = format!("{silent},{}", group.sentinels()[1].address());
+    let store = Redis::by_sentinel(&sentinels, RedisSentinels::NAME).accept_failover().open().unwrap();
+    let began = Instant::now();
+    store.get(&key("k")).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    group.servers()[0].command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    let began = Instant::now();
+    while store.get(&key("k")).await.is_err() {}
+    assert!(began.elapsed() < Duration::from_millis(900), "it begins at the sentinel that answered");
+}

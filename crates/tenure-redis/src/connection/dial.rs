@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
@@ -6,9 +7,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tenure_store::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
+use super::first_success::first_success;
 use crate::open::{Address, OpenError, Settings};
 use crate::words;
 
@@ -62,13 +64,13 @@ impl Dialer {
 
     /// Connects to the server. Nothing of Redis is sent.
     pub(crate) async fn dial(&self, address: &Address) -> Result<Box<dyn Wire>, OpenError> {
-        let failed = |error: std::io::Error| {
+        let failed = |error: io::Error| {
             OpenError::new(Reason::Unreachable, format!("cannot connect to {address}: {error}"))
         };
         match address {
             Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await.map_err(failed)?)),
             Address::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+                let stream = connect(host, *port).await.map_err(failed)?;
                 stream.set_nodelay(true).map_err(failed)?;
                 let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
                 let name = ServerName::try_from(host.clone()).map_err(|_| {
@@ -80,4 +82,11 @@ impl Dialer {
             }
         }
     }
+}
+
+/// Connects to one of the addresses of a host. One that drops packets leaves time for the next one.
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let addresses = lookup_host((host, port)).await?;
+    let connected = first_success(addresses.map(TcpStream::connect)).await;
+    connected.unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, cmd, pipe};
 use tenure_store::{Quarantine, Reason, RunMarks, RunSighting};
-use tokio::task::JoinHandle;
 
+use super::task::spawn;
 use super::{ANSWER_MAX, Connection, ServerInfo, Sighting, Wire};
 use crate::boot_time;
 use crate::names::Names;
@@ -34,7 +34,7 @@ pub(crate) async fn perform(
         MultiplexedConnection::new_with_config(&nothing, stream, config).await.map_err(broken)?;
     let mut connection = Connection {
         client,
-        driver: drive(driver),
+        driver: spawn(driver),
         address: address.clone(),
         server: ServerInfo::default(),
         suspect: AtomicBool::new(false),
@@ -202,14 +202,6 @@ pub(crate) fn password(settings: &Settings) -> Result<Option<String>, OpenError>
         return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
     }
     Ok(std::env::var(PASSWORD_VARIABLE).ok().filter(|password| !password.is_empty()))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the driver moves bytes for the calls of this runtime, and has no work of its own"
-)]
-fn drive(driver: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    tokio::spawn(driver)
 }
 
 fn text(value: Value) -> String {

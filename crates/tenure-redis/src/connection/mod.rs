@@ -1,10 +1,12 @@
 //! Connections: opened with one handshake, shared by all calls of a runtime, and replaced when they break.
 
 mod dial;
+mod first_success;
 mod handshake;
 mod pool;
 mod sentinel;
 mod server_info;
+mod task;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,13 +1,16 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use redis::aio::PubSub;
 use redis::{RedisConnectionInfo, RedisError};
 use tenure_store::Reason;
 use tokio::runtime::Handle;
 
+use super::first_success::first_success;
+use super::task::within;
 use super::{Connection, Dialer, handshake, sentinel};
 use crate::open::{Address, OpenError, Settings};
 use crate::words;
@@ -21,6 +24,8 @@ pub(crate) struct Pool {
     dialer: Dialer,
     connections: Mutex<HashMap<ConnectionKey, Arc<SharedConnection>>>,
     opened: AtomicU64,
+    /// Place of the address that was reached last: the next attempt begins there.
+    reached: AtomicUsize,
 }
 
 /// A runtime, and a node of a cluster; `None` for the server that the settings name.
@@ -45,7 +50,13 @@ struct Attempts {
 impl Pool {
     pub(crate) fn new(settings: Settings) -> Result<Self, OpenError> {
         let dialer = Dialer::new(&settings)?;
-        Ok(Self { settings, dialer, connections: Mutex::default(), opened: AtomicU64::new(0) })
+        Ok(Self {
+            settings,
+            dialer,
+            connections: Mutex::default(),
+            opened: AtomicU64::new(0),
+            reached: AtomicUsize::new(0),
+        })
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -123,41 +134,46 @@ impl Pool {
 
     async fn open(&self, node: Option<&Address>) -> Result<Connection, OpenError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
-        let address = node.unwrap_or(&self.settings.addresses[0]);
-        self.within_limit(address, self.reach(node)).await
-    }
-
-    /// The result of a handshake with this server, or an error if it takes too long.
-    async fn within_limit<T>(
-        &self,
-        address: &Address,
-        handshake: impl Future<Output = Result<T, OpenError>>,
-    ) -> Result<T, OpenError> {
-        #[expect(clippy::disallowed_methods, reason = "a limit for a server, not a promise to a holder")]
-        let limited = tokio::time::timeout(CONNECT_MAX, handshake);
-        limited.await.unwrap_or_else(|_| Err(words::of_silence(CONNECT_MAX, address, &self.settings)))
-    }
-
-    async fn reach(&self, node: Option<&Address>) -> Result<Connection, OpenError> {
         if let Some(node) = node {
             return self.open_at(node).await;
         }
         if let Some(master) = &self.settings.master {
-            let address = sentinel::find(&self.dialer, &self.settings.addresses, master).await?;
-            return self.open_at(&address).await;
+            let ask = |sentinel| self.within_limit(sentinel, sentinel::ask(&self.dialer, sentinel, master));
+            let primary = self.reach(ask).await?;
+            return self.open_at(&primary).await;
         }
-        let mut last = None;
-        for address in &self.settings.addresses {
-            match self.open_at(address).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.unwrap_or_else(|| OpenError::invalid("no server is named")))
+        self.reach(|address| self.open_at(address)).await
+    }
+
+    /// The result of the first address of the settings that can be reached.
+    async fn reach<'a, T, F: Future<Output = Result<T, OpenError>>>(
+        &'a self,
+        attempt: impl Fn(&'a Address) -> F,
+    ) -> Result<T, OpenError> {
+        let addresses = &self.settings.addresses;
+        let first = self.reached.load(Ordering::Relaxed);
+        let places = (0..addresses.len()).map(|number| (first + number) % addresses.len());
+        let attempts = places.map(|place| attempt(&addresses[place]).map_ok(move |reached| (place, reached)));
+        let nothing = || Err(OpenError::invalid("no server is named"));
+        let (place, reached) = first_success(attempts).await.unwrap_or_else(nothing)?;
+        self.reached.store(place, Ordering::Relaxed);
+        Ok(reached)
     }
 
     async fn open_at(&self, address: &Address) -> Result<Connection, OpenError> {
-        handshake::perform(self.dialer.dial(address).await?, address, &self.settings).await
+        let opening =
+            async { handshake::perform(self.dialer.dial(address).await?, address, &self.settings).await };
+        self.within_limit(address, opening).await
+    }
+
+    /// The result of an attempt to reach this server, or an error if it takes too long.
+    async fn within_limit<T>(
+        &self,
+        address: &Address,
+        attempt: impl Future<Output = Result<T, OpenError>>,
+    ) -> Result<T, OpenError> {
+        let limited = within(CONNECT_MAX, attempt).await;
+        limited.unwrap_or_else(|| Err(words::of_silence(CONNECT_MAX, address, &self.settings)))
     }
 }
 
@@ -171,5 +187,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Longest wait for a connection and its handshake.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Longest wait for one server: for the connection and its handshake, or for the answer of a sentinel.
+pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);

@@ -1,28 +1,18 @@
-//! Sentinels, which know the address of the master.
+//! Sentinels, which know the address of the primary server.
 
 use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use redis::aio::MultiplexedConnection;
-use redis::{RedisConnectionInfo, Value, cmd};
+use redis::{AsyncConnectionConfig, RedisConnectionInfo, Value, cmd};
 use tenure_store::Reason;
 
 use super::Dialer;
+use super::pool::CONNECT_MAX;
 use crate::open::{Address, OpenError};
 
-/// The address of the master, from the first sentinel that answers.
-pub(crate) async fn find(dialer: &Dialer, sentinels: &[Address], master: &str) -> Result<Address, OpenError> {
-    let mut last = None;
-    for sentinel in sentinels {
-        match ask(dialer, sentinel, master).await {
-            Ok(address) => return Ok(address),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(last.unwrap_or_else(|| OpenError::invalid("no sentinel is named")))
-}
-
-async fn ask(dialer: &Dialer, sentinel: &Address, master: &str) -> Result<Address, OpenError> {
+/// The address of the primary server, from one sentinel.
+pub(super) async fn ask(dialer: &Dialer, sentinel: &Address, master: &str) -> Result<Address, OpenError> {
     let failed = |why: String| {
         OpenError::new(
             Reason::Unreachable,
@@ -31,8 +21,9 @@ async fn ask(dialer: &Dialer, sentinel: &Address, master: &str) -> Result<Addres
     };
     let stream = dialer.dial(sentinel).await?;
     let nothing = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let (mut client, driver) =
-        MultiplexedConnection::new(&nothing, stream).await.map_err(|error| failed(error.to_string()))?;
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(CONNECT_MAX));
+    let connected = MultiplexedConnection::new_with_config(&nothing, stream, config).await;
+    let (mut client, driver) = connected.map_err(|error| failed(error.to_string()))?;
     let command = cmd("SENTINEL").arg("get-master-addr-by-name").arg(master).clone();
     let answer = match select(pin!(client.send_packed_command(&command)), pin!(driver)).await {
         Either::Left((answer, _)) => answer.map_err(|error| failed(error.to_string()))?,

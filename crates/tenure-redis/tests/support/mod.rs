@@ -1,6 +1,7 @@
 //! A store on a real server, for tests and for the conformance suite.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,4 +98,14 @@ impl Harness for Place {
         self.server.command(&["DEL", &self.store().record_of(key)]);
         Box::pin(async { Supported::Yes })
     }
+}
+
+/// An address that drops packets, until the second part is dropped: its queue of connections is full.
+pub(crate) fn silent() -> (SocketAddr, impl Sized) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
+    let queue: Vec<_> = std::iter::from_fn(connect).collect();
+    (address, (listener, queue))
 }
