@@ -262,3 +262,16 @@ async fn a_lease_outlives_a_pause_of_all_clients_and_ends_when_all_data_is_delet
         assert!(second.token() > token, "{kind:?}: {} after {token}", second.token());
     }
 }
+
+#[tokio::test]
+async fn a_handshake_that_lasts_longer_than_a_call_is_not_begun_again() {
+    let Some(place) = place() else { return };
+    let store = place.store();
+    let late = Rule::new(Fault::DelayAnswer(Duration::from_secs(1))).method("INFO").containing("modules");
+    place.proxy.install(late);
+    let began = std::time::Instant::now();
+    while tokio::time::timeout(Duration::from_millis(300), store.get(&key("k"))).await.is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "no connection is ever opened");
+    }
+    assert_eq!(store.connections_opened(), 1);
+}

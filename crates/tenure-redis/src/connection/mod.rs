@@ -1,5 +1,6 @@
 //! Connections: opened with one handshake, shared by all calls of a runtime, and replaced when they break.
 
+mod attempt;
 mod dial;
 mod first_success;
 mod handshake;

@@ -9,6 +9,7 @@ use redis::{RedisConnectionInfo, RedisError};
 use tenure_store::Reason;
 use tokio::runtime::Handle;
 
+use super::attempt::Attempt;
 use super::first_success::first_success;
 use super::task::within;
 use super::{Connection, Dialer, handshake, sentinel};
@@ -35,16 +36,8 @@ type ConnectionKey = (tokio::runtime::Id, Option<Address>);
 #[derive(Default)]
 struct SharedConnection {
     current: Mutex<Option<Arc<Connection>>>,
-    /// Held by the call that connects.
-    connecting: tokio::sync::Mutex<()>,
-    attempts: Mutex<Attempts>,
-}
-
-#[derive(Default)]
-struct Attempts {
-    ended: u64,
-    /// The error of the last one.
-    last: Option<OpenError>,
+    /// The latest attempt to open it.
+    attempt: Mutex<Option<Attempt>>,
 }
 
 impl Pool {
@@ -70,35 +63,42 @@ impl Pool {
 
     /// An open connection, in place of a broken or suspect one. All calls that wait for one connection share its
     /// handshake, and its error.
-    pub(crate) async fn connection(&self, node: Option<&Address>) -> Result<Arc<Connection>, OpenError> {
+    pub(crate) async fn connection(
+        self: &Arc<Self>,
+        node: Option<&Address>,
+    ) -> Result<Arc<Connection>, OpenError> {
         let shared = self.shared(node)?;
         if let Some(connection) = shared.usable() {
             return Ok(connection);
         }
-        let before = lock(&shared.attempts).ended;
-        let _connecting = shared.connecting.lock().await;
-        if let Some(connection) = shared.usable() {
-            return Ok(connection);
-        }
-        {
-            let attempts = lock(&shared.attempts);
-            if attempts.ended > before
-                && let Some(error) = &attempts.last
-            {
-                return Err(error.clone());
+        let attempt = {
+            let mut attempt = lock(&shared.attempt);
+            match &*attempt {
+                Some(running) if !running.is_over() => running.clone(),
+                _ => {
+                    // An attempt that has ended in the meantime.
+                    if let Some(connection) = shared.usable() {
+                        return Ok(connection);
+                    }
+                    attempt.insert(self.start(&shared, node)).clone()
+                }
             }
-        }
-        let opened = self.open(node).await;
-        let mut attempts = lock(&shared.attempts);
-        attempts.ended += 1;
-        attempts.last = opened.as_ref().err().cloned();
-        let connection = Arc::new(opened?);
-        *lock(&shared.current) = Some(Arc::clone(&connection));
-        Ok(connection)
+        };
+        attempt.outcome().await
+    }
+
+    /// Starts an attempt to open this connection.
+    fn start(self: &Arc<Self>, shared: &Arc<SharedConnection>, node: Option<&Address>) -> Attempt {
+        let (pool, shared, node) = (Arc::clone(self), Arc::clone(shared), node.cloned());
+        Attempt::start(async move {
+            let connection = Arc::new(pool.open(node.as_ref()).await?);
+            *lock(&shared.current) = Some(Arc::clone(&connection));
+            Ok(connection)
+        })
     }
 
     /// A separate connection for subscriptions, to the server of the other calls.
-    pub(crate) async fn subscriber(&self) -> Result<PubSub, OpenError> {
+    pub(crate) async fn subscriber(self: &Arc<Self>) -> Result<PubSub, OpenError> {
         let address = self.connection(None).await?.address.clone();
         self.within_limit(&address, self.subscribe_at(&address)).await
     }
@@ -126,9 +126,7 @@ impl Pool {
             return Ok(Arc::clone(shared));
         }
         // The connections of runtimes that have ended.
-        connections.retain(|_, shared| {
-            lock(&shared.current).as_ref().is_none_or(|connection| connection.is_usable())
-        });
+        connections.retain(|_, shared| shared.usable().is_some() || shared.is_opening());
         Ok(Arc::clone(connections.entry(key).or_default()))
     }
 
@@ -178,6 +176,10 @@ impl Pool {
 }
 
 impl SharedConnection {
+    fn is_opening(&self) -> bool {
+        lock(&self.attempt).as_ref().is_some_and(|attempt| !attempt.is_over())
+    }
+
     fn usable(&self) -> Option<Arc<Connection>> {
         lock(&self.current).as_ref().filter(|connection| connection.is_usable()).map(Arc::clone)
     }
