@@ -424,3 +424,27 @@ async fn a_silent_address_does_not_hide_the_others() {
     while store.get(&key("k")).await.is_err() {}
     assert!(began.elapsed() < Duration::from_millis(900), "it begins at the address that answered");
 }
+
+#[tokio::test]
+async fn a_password_file_that_cannot_be_read_now_blocks_no_other_work() {
+    let Some(server) = RedisServer::shared(RedisKind::Redis) else { return };
+    let pipe = std::env::temp_dir().join(format!("tenure-redis-pipe-{}", std::process::id()));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let store = at(server).accept_restart().password_file(pipe.to_str().unwrap()).open().unwrap();
+    let k = key("k");
+    // Like a file on a network file system whose server does not answer.
+    let call = tokio::time::timeout(Duration::from_secs(1), store.get(&k));
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            std::thread::sleep(Duration::from_secs(3));
+            std::fs::write(&pipe, "hush").unwrap();
+        }
+    });
+    let began = Instant::now();
+    call.await.unwrap_err();
+    let passed = began.elapsed();
+    writer.join().unwrap();
+    std::fs::remove_file(&pipe).unwrap();
+    assert!(passed < Duration::from_secs(2), "the thread was blocked for {passed:?}");
+}

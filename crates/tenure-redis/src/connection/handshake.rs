@@ -2,6 +2,8 @@
 //! used.
 
 use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -42,7 +44,7 @@ pub(crate) async fn perform(
         sighting: Sighting::default(),
     };
     let names = Names::with(&settings.prefix);
-    let steps = steps(settings, &names)?;
+    let steps = steps(settings, &names, password(settings).await?)?;
     let mut commands = pipe();
     for (_, command) in &steps {
         commands.add_command(command.clone());
@@ -150,9 +152,12 @@ enum Step {
     Restart,
 }
 
-fn steps(settings: &Settings, names: &Names) -> Result<Vec<(Step, Cmd)>, OpenError> {
+fn steps(
+    settings: &Settings,
+    names: &Names,
+    password: Option<String>,
+) -> Result<Vec<(Step, Cmd)>, OpenError> {
     let mut steps = Vec::new();
-    let password = password(settings)?;
     if let (Some(user), None) = (&settings.user, &password) {
         // Without AUTH, the server would serve the connection as its default user.
         return Err(OpenError::new(
@@ -190,18 +195,26 @@ fn steps(settings: &Settings, names: &Names) -> Result<Vec<(Step, Cmd)>, OpenErr
 }
 
 /// The password, from the place that the settings name.
-pub(crate) fn password(settings: &Settings) -> Result<Option<String>, OpenError> {
+pub(crate) async fn password(settings: &Settings) -> Result<Option<String>, OpenError> {
     if let Some(password) = &settings.password {
         return Ok(Some(password.clone()));
     }
     if let Some(path) = &settings.password_file {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let failed = |error: io::Error| {
             let path = path.display();
             OpenError::new(Reason::Denied, format!("the password in {path} cannot be read: {error}"))
-        })?;
+        };
+        let text = read(path.clone()).await.map_err(failed)?;
         return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
     }
     Ok(std::env::var(PASSWORD_VARIABLE).ok().filter(|password| !password.is_empty()))
+}
+
+/// Reads a file on another thread: a file system that does not answer must not block the keeper.
+async fn read(path: PathBuf) -> io::Result<String> {
+    #[expect(clippy::disallowed_methods, reason = "opens a connection, on the runtime of its calls")]
+    let reading = tokio::task::spawn_blocking(|| std::fs::read_to_string(path));
+    reading.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
 }
 
 fn text(value: Value) -> String {

@@ -105,7 +105,7 @@ impl Pool {
 
     async fn subscribe_at(&self, address: &Address) -> Result<PubSub, OpenError> {
         let mut information = RedisConnectionInfo::default().set_skip_set_lib_name();
-        if let Some(password) = handshake::password(&self.settings)? {
+        if let Some(password) = handshake::password(&self.settings).await? {
             information = information.set_password(password);
             if let Some(user) = &self.settings.user {
                 information = information.set_username(user);
