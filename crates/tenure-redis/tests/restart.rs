@@ -3,13 +3,15 @@
 
 mod support;
 
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use support::Place;
 use tenure::{Coordinator, Denied, ErrorKind, Lease};
-use tenure_redis::RedisBuilder;
+use tenure_redis::{Redis, RedisBuilder};
 use tenure_store::{Expect, Store, StoreError};
-use tenure_testkit::{RedisKind, RedisServer, RedisSetup};
+use tenure_testkit::{RedisKind, RedisServer, RedisSetup, wait_until};
 
 /// Longest ttl, and ttl of all leases here.
 const TTL: Duration = Duration::from_secs(3);
@@ -216,4 +218,64 @@ async fn a_ttl_above_the_quarantine_is_refused() {
     let coordinator = connect(&place).await;
     let error = coordinator.lease("k").unwrap().ttl(TTL * 2).acquire().await.unwrap_err();
     assert!(error.to_string().contains("3s"), "{error}");
+}
+
+/// Forwards connections to the server that `target` names at the time.
+fn forwarding(target: Arc<Mutex<SocketAddr>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(*target.lock().unwrap()) else { continue };
+            for (mut from, mut to) in [
+                (client.try_clone().unwrap(), server.try_clone().unwrap()),
+                (server.try_clone().unwrap(), client.try_clone().unwrap()),
+            ] {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    address
+}
+
+/// Replication copies the marks of the primary server, and may lose its latest grants.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_promoted_replica_has_a_quarantine_also_if_it_syncs_every_write() {
+    for kind in RedisKind::ALL {
+        let Some(primary) = RedisServer::start_or_skip(kind, RedisSetup::new().durable()) else { return };
+        let target = Arc::new(Mutex::new(primary.address()));
+        let address = forwarding(Arc::clone(&target)).to_string();
+        let open = || Redis::builder(&address).quarantine(TTL).open().unwrap();
+        let holder = Coordinator::connect(open()).await.unwrap();
+        acquire(&holder, QUARANTINE * 2).await.release().await.unwrap();
+        let replica = primary.replica();
+        wait_until("the replica has all of it", || {
+            let offsets = [&primary, &replica].map(|server| server.info("master_repl_offset"));
+            offsets[0] == offsets[1]
+        });
+        // The replica has lost contact, and does not get this grant.
+        replica.promote();
+        let lease = acquire(&holder, Duration::ZERO).await;
+        primary.kill();
+        *target.lock().unwrap() = replica.address();
+        let contender = Coordinator::connect(open()).await.unwrap();
+        let second = acquire(&contender, QUARANTINE * 3).await;
+        lease.check().expect_err("the replica never had this grant");
+        assert!(second.token() > lease.token(), "{kind:?}");
+    }
+}
+
+/// The run before the first one may have had other settings, and its holders may still believe.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_restart_during_the_quarantine_does_not_end_it_also_if_every_write_is_on_disk() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new().durable(), with_quarantine) else {
+        return;
+    };
+    let _sees = connect(&place).await;
+    place.server.restart();
+    let error = connect(&place).await.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
+    assert!(matches!(error.denied(), Some(Denied::Withheld(_))), "{error:?}");
 }

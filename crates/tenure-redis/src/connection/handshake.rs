@@ -104,8 +104,10 @@ async fn sight(connection: &mut Connection, settings: &Settings, names: &Names) 
     let is = |name: &str| server.restart.get(name).is_some_and(|run| *run == server.run);
     if !(is("cleared") && is("durable") == server.is_durable) {
         let quarantine = settings.quarantine.as_millis().to_string();
-        let always = if server.is_durable { "1" } else { "0" };
-        let arguments = [&server.run, &field, &reading, &quarantine, always].map(str::as_bytes);
+        let flag = |is: bool| if is { "1" } else { "0" };
+        let (is_durable, never_promoted) = (flag(server.is_durable), flag(server.never_promoted));
+        let arguments = [&server.run, &field, &reading, &quarantine, is_durable, never_promoted];
+        let arguments = arguments.map(str::as_bytes);
         match connection.run(Operation::Sight, &[&names.restart()], &arguments).await {
             // A user who may only read, or a server that refuses writes now. This connection can still read.
             Ok(Value::ServerError(_)) | Err(_) => {}

@@ -11,6 +11,9 @@ pub(crate) struct ServerInfo {
     pub(crate) mode: String,
     pub(crate) is_replica: bool,
     pub(crate) replicas: u32,
+    /// True if the server shows that it was not a replica before, in this run. A promoted replica may lack the latest writes
+    /// of its former primary server, and has its marks.
+    pub(crate) never_promoted: bool,
     /// The eviction policy, if there is a limit of memory that can make the server evict.
     pub(crate) evicts: Option<String>,
     /// True if every acknowledged write is on disk.
@@ -57,6 +60,11 @@ impl ServerInfo {
             self.run.push('.');
             self.run.push_str(&id[..id.len().min(REPLICATION_ID_SHOWN)]);
         }
+        if let Some(former) = get("master_replid2") {
+            // The replication id of the former primary server. A promotion sets it, and a restart with `appendonly`
+            // clears it.
+            self.never_promoted = !former.is_empty() && former.bytes().all(|digit| digit == b'0');
+        }
         if let Some(replicas) = get("connected_slaves") {
             self.replicas = replicas.parse().unwrap_or_default();
         }
@@ -96,6 +104,20 @@ mod tests {
         );
         assert_eq!((server.run.as_str(), server.mode.as_str()), ("abc.0123456789ab", "standalone"));
         assert_eq!((server.is_replica, server.replicas), (false, 2));
+    }
+
+    #[test]
+    fn a_server_without_the_replication_id_of_a_former_primary_was_never_promoted() {
+        for (section, never_promoted) in [
+            ("master_replid2:0000000000000000000000000000000000000000\r\n", true),
+            ("master_replid2:75d3ed1bf655a71a9346d280a40fc3c0540e57a1\r\n", false),
+            ("master_replid2:\r\n", false),
+            ("role:master\r\n", false),
+        ] {
+            let mut server = ServerInfo::default();
+            server.add_section(section);
+            assert_eq!(server.never_promoted, never_promoted, "{section}");
+        }
     }
 
     /// The lines are as the documentation of KeyDB describes them, and of a server with a module. No KeyDB server was tested.
