@@ -35,22 +35,20 @@ pub(crate) async fn decide(
         match quarantine.admit(key, &for_admission(write), now) {
             Admission::Conflict => return Ok(WriteDecision::Conflict),
             Admission::Wait(remaining) => return Err(quarantine.withheld(remaining)),
-            Admission::Send if !needs_cleared_run(key, write.purpose) || !connection.has_quarantine() => {
-                return Ok(WriteDecision::Send);
-            }
+            Admission::Send if !needs_cleared_run(key, write.purpose) => return Ok(WriteDecision::Send),
             Admission::Send => quarantine.has_passed(now),
         }
     };
+    let Some(restart_id) = &connection.restart_id else { return Ok(WriteDecision::Send) };
     if has_passed {
-        clear(connection, names).await?;
+        clear(connection, names, restart_id).await?;
     }
     Ok(WriteDecision::SendIfCleared)
 }
 
 /// Writes the mark that the quarantine of this run is over.
-async fn clear(connection: &Connection, names: &Names) -> Result<(), StoreError> {
-    let sighting = &connection.sighting;
-    let arguments = [&connection.server.run, &sighting.field, &sighting.reading].map(|text| text.as_bytes());
+async fn clear(connection: &Connection, names: &Names, restart_id: &str) -> Result<(), StoreError> {
+    let arguments = [connection.server.run.as_bytes(), restart_id.as_bytes()];
     match connection.run(Operation::Clear, &[&names.restart()], &arguments).await {
         Ok(Value::Int(1)) => {
             connection.clear();

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -278,4 +279,44 @@ async fn a_restart_during_the_quarantine_does_not_end_it_also_if_every_write_is_
     place.server.restart();
     let error = connect(&place).await.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
     assert!(matches!(error.denied(), Some(Denied::Withheld(_))), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_restart_that_cannot_be_recorded_leaves_the_earlier_record() {
+    let users = "user narrow on >hush ~tenure:* &tenure:* +@all -hset";
+    let setup = RedisSetup::new().durable().users(users);
+    let Some(server) = RedisServer::start_or_skip(RedisKind::Redis, setup) else { return };
+    server.command(&[
+        "HSET",
+        "tenure:restart",
+        "run",
+        "earlier",
+        "quarantine",
+        "60000",
+        "cleared",
+        "earlier",
+    ]);
+    let builder = Redis::builder(&server.address().to_string());
+    let store = builder.user("narrow").password("hush").open().unwrap();
+    store.get(&tenure_testkit::key("k")).await.unwrap();
+    assert_eq!(server.command(&["HGET", "tenure:restart", "run"]), "earlier");
+    assert_eq!(server.command(&["HGET", "tenure:restart", "quarantine"]), "60000");
+}
+
+/// A random name for each connection would fill the record without bound, and no other connection could use it.
+#[tokio::test]
+async fn a_clock_that_no_other_process_can_name_leaves_no_sighting() {
+    let Some(server) = RedisServer::shared(RedisKind::Redis) else { return };
+    let script = include_str!("../src/scripts/sight.lua");
+    let sight = |run: &str, id: &str, clock: &[&str]| {
+        let arguments = ["EVAL", script, "1", "nameless:restart", run, "3000", "0", "1", id];
+        let fields = server.command(&[&arguments, clock].concat());
+        let fields: Vec<_> = fields.lines().map(str::to_owned).collect();
+        fields.chunks(2).map(|pair| pair.join("=")).collect::<BTreeSet<_>>()
+    };
+    let fields = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+    assert_eq!(sight("one", "a", &[]), fields(&["run=one", "id=a", "quarantine=3000"]));
+    let named = sight("one", "b", &["seen:clock", "7"]);
+    assert_eq!(named, fields(&["run=one", "id=a", "quarantine=3000", "seen:clock=7"]));
+    assert_eq!(sight("two", "c", &[]), fields(&["run=two", "id=c", "quarantine=3000"]), "another run");
 }

@@ -13,7 +13,7 @@ use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, cmd, pipe};
 use tenure_store::{Quarantine, Reason, RunMarks, RunSighting};
 
 use super::task::spawn;
-use super::{ANSWER_MAX, Connection, ServerInfo, Sighting, Wire};
+use super::{ANSWER_MAX, Connection, ServerInfo, Wire};
 use crate::boot_time;
 use crate::names::Names;
 use crate::open::{Address, OpenError, ReplicaConfirmation, Settings};
@@ -41,7 +41,7 @@ pub(crate) async fn perform(
         server: ServerInfo::default(),
         suspect: AtomicBool::new(false),
         quarantine: Mutex::new(Quarantine::unneeded(&RunSighting::new("", "", Duration::ZERO))),
-        sighting: Sighting::default(),
+        restart_id: None,
     };
     let names = Names::with(&settings.prefix);
     let steps = steps(settings, &names, password(settings).await?)?;
@@ -99,15 +99,21 @@ async fn sight(connection: &mut Connection, settings: &Settings, names: &Names) 
     let server = &connection.server;
     // After the answer, so that the run had begun.
     let now = boot_time::now();
-    let clock = boot_time::domain().unwrap_or_else(crate::stamp);
-    let (field, mut reading) = (format!("{SEEN}{clock}"), now.as_micros().to_string());
+    let clock = boot_time::domain();
     let is = |name: &str| server.restart.get(name).is_some_and(|run| *run == server.run);
     if !(is("cleared") && is("durable") == server.is_durable) {
-        let quarantine = settings.quarantine.as_millis().to_string();
-        let flag = |is: bool| if is { "1" } else { "0" };
-        let (is_durable, never_promoted) = (flag(server.is_durable), flag(server.never_promoted));
-        let arguments = [&server.run, &field, &reading, &quarantine, is_durable, never_promoted];
-        let arguments = arguments.map(str::as_bytes);
+        let flag = |is: bool| if is { "1" } else { "0" }.to_owned();
+        let mut arguments = vec![
+            server.run.clone(),
+            settings.quarantine.as_millis().to_string(),
+            flag(server.is_durable),
+            flag(server.never_promoted),
+            crate::stamp(),
+        ];
+        if let Some(clock) = &clock {
+            arguments.extend([format!("{SEEN}{clock}"), now.as_micros().to_string()]);
+        }
+        let arguments: Vec<_> = arguments.iter().map(String::as_bytes).collect();
         match connection.run(Operation::Sight, &[&names.restart()], &arguments).await {
             // A user who may only read, or a server that refuses writes now. This connection can still read.
             Ok(Value::ServerError(_)) | Err(_) => {}
@@ -116,14 +122,13 @@ async fn sight(connection: &mut Connection, settings: &Settings, names: &Names) 
     }
     let server = &connection.server;
     words::check_quarantine(server, settings)?;
-    if let Some(recorded) = server.restart.get(&field) {
-        reading.clone_from(recorded);
-    }
+    // A clock without a name can be compared with no other one. This connection counts on it all the same.
+    let clock = clock.unwrap_or_else(crate::stamp);
     let mut sighting = RunSighting::new(server.run.as_str(), clock, now);
     sighting.uptime = server.uptime;
     connection.quarantine =
         Mutex::new(Quarantine::new(settings.quarantine, &sighting, &marks(&server.restart)));
-    connection.sighting = Sighting { field, reading };
+    connection.restart_id = Some(server.restart.get("id").cloned().unwrap_or_default());
     Ok(())
 }
 

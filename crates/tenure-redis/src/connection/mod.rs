@@ -34,15 +34,9 @@ pub(crate) struct Connection {
     /// True if a call was dropped before its answer, or an answer shows that the server has changed.
     suspect: AtomicBool,
     quarantine: Mutex<Quarantine>,
-    /// The first sighting of this run on the machine's clock.
-    pub(crate) sighting: Sighting,
-}
-
-/// First sighting of a run, as the restart record has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sighting {
-    pub(crate) field: String,
-    pub(crate) reading: String,
+    /// Id of the restart record when this connection began to wait: a deletion of all data deletes it. `None` if there is
+    /// no quarantine, and empty if there was no record.
+    pub(crate) restart_id: Option<String>,
 }
 
 impl Connection {
@@ -58,11 +52,6 @@ impl Connection {
 
     pub(crate) fn quarantine(&self) -> MutexGuard<'_, Quarantine> {
         self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// True if the restart record has a sighting of this run.
-    pub(crate) fn has_quarantine(&self) -> bool {
-        !self.sighting.field.is_empty()
     }
 
     /// Notes that the restart record names this run as cleared.
