@@ -213,6 +213,29 @@ fn a_holder_asked_for_a_long_pause_tries_again_before_its_work_must_stop() {
     assert_eq!(solo.sent().purpose, Purpose::Renew);
 }
 
+#[test]
+fn a_patience_that_ends_after_a_withheld_grant_says_so_whatever_the_last_call_was() {
+    let withheld = Duration::from_secs(3);
+    let patience = Patience::Until(Instant::from_nanos(1_004_000_000_000));
+    let mut solo = Solo::new("a", |params| params.patience = patience);
+    solo.step(Input::Start);
+    let (mut holder, _) = Solo::holding("b", |_| {});
+    holder.step(Input::Release);
+    holder.step(Input::Drained);
+    let vacant = Content::Record(Arc::clone(&holder.sent().record), Version::new("vacant"));
+    solo.read_shows(vacant.clone());
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    solo.answer(Outcome::Fault(Fault::Withheld(withheld)));
+    solo.wake();
+    // The next attempt begins, and the patience ends before its answer.
+    if matches!(solo.call, Some(Effect::Read)) {
+        solo.read_shows(vacant);
+    }
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    solo.wake();
+    assert_eq!(solo.told, [Event::Denied(Denied::Withheld(withheld))]);
+}
+
 /// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes its full
 /// timeout.
 #[test]

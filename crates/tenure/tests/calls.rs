@@ -421,3 +421,19 @@ async fn a_waiting_contender_is_granted_once_the_store_no_longer_withholds_grant
     world.pass(4 * SECOND).await;
     drop(waiting.await.unwrap().unwrap());
 }
+
+#[tokio::test]
+async fn the_size_of_a_new_group_is_withheld_as_its_slots_are() {
+    let world = World::new();
+    let a = on_withholding_store(&world, 49).await;
+    let error = a.slots("group", 2).unwrap().try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Held, "{error}");
+    assert_eq!(error.denied(), Some(&Denied::Withheld(49 * SECOND)));
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "the server may have forgotten leases");
+    let waiting = spawn(a.slots("group", 2).unwrap().acquire());
+    world.pass(48 * SECOND).await;
+    assert!(!waiting.is_finished());
+    world.pass(TTL).await;
+    drop(waiting.await.unwrap().unwrap());
+}

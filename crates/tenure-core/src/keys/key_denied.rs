@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::{Key, Reason};
 
@@ -20,6 +21,8 @@ pub enum KeyDenied {
     Overtaken(Option<Arc<Record>>),
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
+    /// The store changes nothing for this long. The source of the error says why.
+    Withheld(Duration),
     /// The store refused the call.
     Refused(Reason),
     /// The value is not a record that this version understands.
@@ -43,9 +46,15 @@ impl KeyDenied {
     pub fn error(&self, key: &Key, store: &str, in_doubt: bool) -> Error {
         let doubt = if in_doubt { IN_DOUBT } else { "" };
         let title = if key.is_of_slots() { key.titled() } else { format!("key {key}") };
-        let error = Error::new(self.kind(), format!("{title} on {store} {}{doubt}", self.sentence()));
+        // The size of a group is withheld as a grant of one of its slots is.
+        let kind = match self {
+            Self::Withheld(_) if key.is_of_slots() => ErrorKind::Held,
+            _ => self.kind(),
+        };
+        let error = Error::new(kind, format!("{title} on {store} {}{doubt}", self.sentence()));
         match self {
             Self::Refused(reason) => error.of_denial(&Denied::Refused(*reason)),
+            Self::Withheld(after) => error.of_denial(&Denied::Withheld(*after)),
             _ => error,
         }
     }
@@ -53,7 +62,7 @@ impl KeyDenied {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NotOwner(_) | Self::NoEntry => ErrorKind::Lost,
-            Self::Overtaken(_) | Self::Unavailable(_) => ErrorKind::Unavailable,
+            Self::Overtaken(_) | Self::Unavailable(_) | Self::Withheld(_) => ErrorKind::Unavailable,
             Self::Refused(reason) => (*reason).into(),
             Self::ClockStands => Reason::Unsupported.into(),
             Self::Lease(_) => ErrorKind::Invalid,
@@ -81,6 +90,10 @@ impl KeyDenied {
             ),
             Self::Overtaken(None) => "was deleted after an answer of the store was lost".to_owned(),
             Self::Unavailable(_) => "could not be reached in time: try again later".to_owned(),
+            Self::Withheld(after) => format!(
+                "cannot be changed yet, because the store holds back changes for {}s more: wait, or try again later",
+                after.as_millis().div_ceil(1_000)
+            ),
             Self::Refused(reason) => format!("was not reached: {}", refusal(*reason)),
             Self::Foreign(what) => format!("has a value that this version does not overwrite: {what}"),
             Self::Lease(record) => match &record.holder {

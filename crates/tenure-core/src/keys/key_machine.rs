@@ -228,6 +228,12 @@ impl KeyMachine {
         {
             return self.deny(KeyDenied::Refused(reason));
         }
+        // The caller knows whether it is worth waiting for so long.
+        if let Fault::Withheld(after) = fault
+            && after > self.params.retry_max
+        {
+            return self.deny(KeyDenied::Withheld(after));
+        }
         let growing = self.params.retry * 2u32.pow(self.failures.min(8));
         self.failures = self.failures.saturating_add(1);
         let pause = earlier_by_chance(growing.min(self.params.retry_max), step.ambient.jitter);

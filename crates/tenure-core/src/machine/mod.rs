@@ -56,7 +56,6 @@ use context::Context;
 use holding::Holding;
 use in_flight::InFlight;
 use outlived::Outlived;
-use seeking::Seeking;
 use stage::Stage;
 
 /// One lease, from the request to the end.
@@ -84,7 +83,7 @@ impl Machine {
         Self {
             rules,
             params,
-            stage: Stage::Seeking(Seeking::default()),
+            stage: Stage::Seeking(Box::default()),
             in_flight: None,
             attempts: Attempts::default(),
             asleep_until: None,

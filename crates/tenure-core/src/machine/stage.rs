@@ -10,7 +10,7 @@ use crate::record::Nonce;
 /// Stages of a lease, from wanting it to having left it.
 #[derive(Debug)]
 pub(super) enum Stage {
-    Seeking(Seeking),
+    Seeking(Box<Seeking>),
     Holding(Holding),
     /// The belief has ended, and the work still runs.
     Keeping(Keeping),

@@ -275,7 +275,8 @@ impl SlotSeeker {
             },
         };
         let is_final = refused.is_some_and(|reason| reason != Reason::Unreachable);
-        if is_final || error.kind() != ErrorKind::Unavailable {
+        let is_withheld = matches!(error.denied(), Some(Denied::Withheld(_)));
+        if is_final || (error.kind() != ErrorKind::Unavailable && !is_withheld) {
             return Err(error);
         }
         self.last_error = Some(error);

@@ -5,6 +5,7 @@ mod grant;
 mod pace;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::Reason;
 
@@ -37,6 +38,8 @@ pub(super) struct Seeking {
     first_grant_by: Option<Instant>,
     /// Fault of the latest call.
     last_fault: Option<Fault>,
+    /// Time for which the store withholds the grant, by its latest answer to one.
+    withheld: Option<Duration>,
     pace: Pace,
     /// The nonce whose witness was inspected.
     witness_asked: Option<Nonce>,
@@ -51,7 +54,7 @@ pub(super) struct Seeking {
 impl Seeking {
     /// Starts to want the lease again.
     pub(super) fn enter(mut self, ctx: &mut Context<'_>) -> Next {
-        self.seek(ctx).or(Some(Stage::Seeking(self)))
+        self.seek(ctx).or(Some(Stage::Seeking(Box::new(self))))
     }
 
     pub(super) fn started(&mut self, ctx: &mut Context<'_>) -> Next {
@@ -89,6 +92,9 @@ impl Seeking {
 
     pub(super) fn write_answered(&mut self, ctx: &mut Context<'_>, (write, outcome): Answered) -> Next {
         let purpose = write.attempt.purpose;
+        if matches!(outcome, Outcome::Applied { .. } | Outcome::Conflict) {
+            self.withheld = None;
+        }
         match (ctx.rules.proof(&outcome), &outcome) {
             (Proof::Done, _) => {
                 self.failures = 0;
@@ -123,6 +129,9 @@ impl Seeking {
     fn failed(&mut self, ctx: &mut Context<'_>, fault: Fault) -> Next {
         self.looked = false;
         self.last_fault = Some(fault);
+        if let Fault::Withheld(after) = fault {
+            self.withheld = Some(after);
+        }
         match fault {
             Fault::Refused(reason) if reason != Reason::Unreachable => {
                 return self.deny(ctx, Denied::Refused(reason));
@@ -174,6 +183,8 @@ impl Seeking {
                     None => Denied::Held(record),
                 }
             }
+            // The patience may end during the next attempt, after a read that succeeded.
+            (None, _) => self.withheld.map_or(Denied::Unavailable(None), Denied::Withheld),
             (last_fault, _) => Denied::after(last_fault),
         }
     }
