@@ -236,7 +236,6 @@ impl Inner {
             let Value::ServerError(error) = &answer else { return Ok((connection, answer)) };
             let Some(redirect) = Redirect::of(error, &connection.address) else {
                 if classify::outdates_the_connection(error) {
-                    connection.suspect();
                     self.nodes.forget(&connection.address);
                 }
                 if error.code() == "WRONGTYPE" {

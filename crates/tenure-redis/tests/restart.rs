@@ -320,3 +320,26 @@ async fn a_clock_that_no_other_process_can_name_leaves_no_sighting() {
     assert_eq!(named, fields(&["run=one", "id=a", "quarantine=3000", "seen:clock=7"]));
     assert_eq!(sight("two", "c", &[]), fields(&["run=two", "id=c", "quarantine=3000"]), "another run");
 }
+
+#[tokio::test]
+async fn a_server_that_becomes_a_replica_during_the_quarantine_is_noticed() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_short_quarantine) else {
+        return;
+    };
+    let store = place.store();
+    let told = store.put(&tenure_testkit::key("k"), "value".into(), Expect::Absent).await;
+    assert!(matches!(told, Err(StoreError::Throttled(_))), "{told:?}");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    place.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        said.push(
+            store
+                .put(&tenure_testkit::key("k"), "value".into(), Expect::Absent)
+                .await
+                .unwrap_err()
+                .to_string(),
+        );
+    }
+    assert!(said[0].contains("READONLY") && said[1].contains("is a replica"), "{said:?}");
+}

@@ -22,6 +22,7 @@ pub(crate) use dial::{Dialer, Wire};
 pub(crate) use pool::Pool;
 pub(crate) use server_info::ServerInfo;
 
+use crate::classify;
 use crate::open::{Address, ReplicaConfirmation};
 use crate::scripts::Operation;
 
@@ -63,21 +64,28 @@ impl Connection {
     /// Sends one command, and waits for its answer. A server's error is a value here.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let unanswered = Unanswered(self);
-        let answer = self.client.clone().send_packed_command(command).await;
-        if answer.is_ok() {
-            unanswered.answered();
-        }
-        answer
+        let answer = self.client.clone().send_packed_command(command).await?;
+        unanswered.answered();
+        self.inspect(&answer);
+        Ok(answer)
     }
 
     /// Sends several commands at once, and waits for all answers.
     pub(crate) async fn send_all(&self, commands: &redis::Pipeline) -> Result<Vec<Value>, RedisError> {
         let unanswered = Unanswered(self);
-        let answers = self.client.clone().send_packed_commands(commands, 0, commands.len()).await;
-        if answers.is_ok() {
-            unanswered.answered();
+        let answers = self.client.clone().send_packed_commands(commands, 0, commands.len()).await?;
+        unanswered.answered();
+        answers.iter().for_each(|answer| self.inspect(answer));
+        Ok(answers)
+    }
+
+    /// Makes the next call open another connection if this answer shows that the server has changed.
+    fn inspect(&self, answer: &Value) {
+        if let Value::ServerError(error) = answer
+            && classify::outdates_the_connection(error)
+        {
+            self.suspect();
         }
-        answers
     }
 
     /// Runs a script. If the server does not have it, the server has done nothing, and a second command carries the
