@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use support::Place;
 use tenure::{Coordinator, Denied, ErrorKind, Lease};
 use tenure_redis::{Redis, RedisBuilder};
-use tenure_store::{Expect, Store, StoreError};
-use tenure_testkit::{RedisKind, RedisServer, RedisSetup, wait_until};
+use tenure_store::{Expect, Put, Store, StoreError};
+use tenure_testkit::{RedisKind, RedisServer, RedisSetup, key, wait_until};
 
 /// Longest ttl, and ttl of all leases here.
 const TTL: Duration = Duration::from_secs(3);
@@ -194,22 +194,22 @@ async fn after_databases_are_swapped_nothing_is_granted_for_a_while() {
     let stores = [0, 1].map(|number| place.builder().database(number).open().unwrap());
     for store in &stores {
         let began = Instant::now();
-        while store.put(&tenure_testkit::key("k"), "value".into(), Expect::Absent).await.is_err() {
+        while store.put(&key("k"), "value".into(), Expect::Absent).await.is_err() {
             assert!(began.elapsed() < Duration::from_secs(10));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
     place.server.command(&["SWAPDB", "0", "1"]);
-    let told = stores[0].put(&tenure_testkit::key("new"), "value".into(), Expect::Absent).await;
+    let told = stores[0].put(&key("new"), "value".into(), Expect::Absent).await;
     assert!(matches!(told, Err(StoreError::Throttled(_))), "{told:?}");
 }
 
 #[tokio::test]
 async fn participants_with_different_quarantines_are_refused_with_both_numbers() {
     let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_quarantine) else { return };
-    place.store().get(&tenure_testkit::key("k")).await.unwrap();
+    place.store().get(&key("k")).await.unwrap();
     let other = place.builder().quarantine(Duration::from_secs(2)).open().unwrap();
-    let error = other.get(&tenure_testkit::key("k")).await.unwrap_err().to_string();
+    let error = other.get(&key("k")).await.unwrap_err().to_string();
     assert!(error.contains("quarantine=3000ms") && error.contains("quarantine=2000ms"), "{error}");
 }
 
@@ -298,7 +298,7 @@ async fn a_restart_that_cannot_be_recorded_leaves_the_earlier_record() {
     ]);
     let builder = Redis::builder(&server.address().to_string());
     let store = builder.user("narrow").password("hush").open().unwrap();
-    store.get(&tenure_testkit::key("k")).await.unwrap();
+    store.get(&key("k")).await.unwrap();
     assert_eq!(server.command(&["HGET", "tenure:restart", "run"]), "earlier");
     assert_eq!(server.command(&["HGET", "tenure:restart", "quarantine"]), "60000");
 }
@@ -327,19 +327,55 @@ async fn a_server_that_becomes_a_replica_during_the_quarantine_is_noticed() {
         return;
     };
     let store = place.store();
-    let told = store.put(&tenure_testkit::key("k"), "value".into(), Expect::Absent).await;
+    let told = store.put(&key("k"), "value".into(), Expect::Absent).await;
     assert!(matches!(told, Err(StoreError::Throttled(_))), "{told:?}");
     tokio::time::sleep(Duration::from_millis(200)).await;
     place.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     let mut said = Vec::new();
     for _ in 0..2 {
-        said.push(
-            store
-                .put(&tenure_testkit::key("k"), "value".into(), Expect::Absent)
-                .await
-                .unwrap_err()
-                .to_string(),
-        );
+        said.push(store.put(&key("k"), "value".into(), Expect::Absent).await.unwrap_err().to_string());
     }
     assert!(said[0].contains("READONLY") && said[1].contains("is a replica"), "{said:?}");
+}
+
+#[tokio::test]
+async fn no_version_of_an_earlier_run_conditions_a_write_also_if_every_write_is_on_disk() {
+    let setup = RedisSetup::new().durable();
+    let Some(place) = Place::start(RedisKind::Redis, setup, without_quarantine) else { return };
+    let store = place.store();
+    let Put::Applied(applied) = store.put(&key("k"), "one".into(), Expect::Absent).await.unwrap() else {
+        panic!("it was absent")
+    };
+    // Later in this run, so the connection of this store has not seen it.
+    place.server.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
+    place.server.stop();
+    place.server.restart();
+    let later = place.store();
+    let put = later.put(&key("k"), "two".into(), Expect::Version(applied.version)).await.unwrap();
+    assert!(matches!(put, Put::Conflict(_)), "{put:?}");
+    let entry = later.get(&key("k")).await.unwrap().entry.expect("the record is there");
+    let put = later.put(&key("k"), "two".into(), Expect::Version(entry.version)).await.unwrap();
+    assert!(matches!(put, Put::Applied(_)), "{put:?}");
+}
+
+/// The end of the quarantine without a wait relies on it.
+#[tokio::test]
+async fn a_server_with_every_acknowledged_write_on_disk_has_them_after_a_crash() {
+    for kind in RedisKind::ALL {
+        let Some(place) = Place::start(kind, RedisSetup::new().durable(), without_quarantine) else {
+            continue;
+        };
+        let store = place.store();
+        let keys: Vec<_> = (0..50).map(|number| key(&format!("kept/{number}"))).collect();
+        for key in &keys {
+            let value = key.as_str().to_owned().into();
+            assert!(matches!(store.put(key, value, Expect::Absent).await, Ok(Put::Applied(_))));
+        }
+        place.server.restart();
+        let later = place.store();
+        for key in &keys {
+            let entry = later.get(key).await.unwrap().entry;
+            assert!(entry.is_some_and(|entry| entry.value == key.as_str()), "{kind:?}: {key}");
+        }
+    }
 }

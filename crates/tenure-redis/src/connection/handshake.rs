@@ -82,10 +82,9 @@ pub(crate) async fn perform(
     if let Some(error) = &refusal_to_wait {
         return Err(words::of_refusal_to_wait(error, address, settings));
     }
-    // Without a quarantine, too, each version names its run: after a restart, a participant reads before it writes. A
-    // restart of a server that forgets nothing changes no version.
-    let run = if server.is_durable && !settings.accepted.failover { "" } else { server.run.as_str() };
-    let sighting = RunSighting::new(run, "", Duration::ZERO);
+    // Without a quarantine, too, each version names its run: after a restart, a participant reads before it writes. That
+    // includes a server that forgets nothing now: an operator may change its settings later in this run.
+    let sighting = RunSighting::new(server.run.as_str(), "", Duration::ZERO);
     connection.quarantine = Mutex::new(Quarantine::unneeded(&sighting));
     connection.server = server;
     if settings.has_quarantine() {
