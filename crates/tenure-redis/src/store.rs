@@ -98,8 +98,8 @@ impl Inner {
         let name = self.names.of(key);
         let unconfirmed = self.unconfirmed.of(&name);
         let request = if unconfirmed.is_some() { Request::Confirm } else { Request::Read };
-        let (connection, answer) = self.call(&name, &request).await?;
-        let Value::Array(parts) = answer else { return Err(unreadable()) };
+        let (connection, outcome) = self.call(&name, &request).await?;
+        let CallOutcome::Answered(Value::Array(parts)) = outcome else { return Err(unreadable()) };
         let [seconds, micros, stamp, value, exists] =
             <[Value; 5]>::try_from(parts).map_err(|_| unreadable())?;
         let time = time(&seconds, &micros);
@@ -130,23 +130,19 @@ impl Inner {
         let (name, next) = (self.names.of(key), stamp());
         let request = Request::Write { key, write: &write, next: &next };
         let number = self.settings().confirmation.map(|_| self.unconfirmed.add(&name));
-        let (connection, answer) = self.call(&name, &request).await?;
-        let Value::Array(parts) = answer else {
-            // The condition names another run.
-            return Ok(Put::Conflict(Conflict));
-        };
-        match &parts[..] {
-            [Value::Int(1), seconds, micros] => {
+        let (connection, outcome) = self.call(&name, &request).await?;
+        let CallOutcome::Answered(answer) = outcome else { return Ok(Put::Conflict(Conflict)) };
+        match WriteOutcome::of(&answer).ok_or_else(unreadable)? {
+            WriteOutcome::Applied(time) => {
                 if let Some(number) = number {
                     self.await_replicas(&connection).await?;
                     self.unconfirmed.remove(&name, number);
                 }
                 let version = connection.quarantine().version(&next);
-                Ok(Put::Applied(Applied::new(version).with_time(time(seconds, micros))))
+                Ok(Put::Applied(Applied::new(version).with_time(time)))
             }
-            [Value::Int(0), ..] => Ok(Put::Conflict(Conflict)),
-            [Value::Int(-1), ..] => Err(quarantine::forgotten(&connection)),
-            _ => Err(unreadable()),
+            WriteOutcome::Conflict => Ok(Put::Conflict(Conflict)),
+            WriteOutcome::NotCleared => Err(quarantine::forgotten(&connection)),
         }
     }
 
@@ -223,17 +219,23 @@ impl Inner {
 
     /// Makes a call on the connection for this Redis key. Follows a cluster to the node that serves it: a server that
     /// names another node has done nothing.
-    async fn call(&self, name: &str, request: &Request<'_>) -> Result<(Arc<Connection>, Value), StoreError> {
+    async fn call(
+        &self,
+        name: &str,
+        request: &Request<'_>,
+    ) -> Result<(Arc<Connection>, CallOutcome), StoreError> {
         let mut node = self.nodes.node(name);
         let mut asked = Asked::Plainly;
         for _ in 0..REDIRECTS_MAX {
             let connection = self.connection(node.as_ref()).await?;
             let answer = match self.attempt(&connection, asked, name, request).await {
                 Attempt::Answered(answer) => answer.map_err(|error| classify::unanswered(&error))?,
-                Attempt::Conflict => return Ok((connection, Value::Nil)),
+                Attempt::Conflict => return Ok((connection, CallOutcome::Conflict)),
                 Attempt::Failed(error) => return Err(error),
             };
-            let Value::ServerError(error) = &answer else { return Ok((connection, answer)) };
+            let Value::ServerError(error) = &answer else {
+                return Ok((connection, CallOutcome::Answered(answer)));
+            };
             let Some(redirect) = Redirect::of(error, &connection.address) else {
                 if classify::outdates_the_connection(error) {
                     self.nodes.forget(&connection.address);
@@ -343,6 +345,36 @@ enum Attempt {
     /// The condition names a version of another run, so nothing was sent: the caller must read before it writes.
     Conflict,
     Failed(StoreError),
+}
+
+/// Result of a call that did not fail.
+enum CallOutcome {
+    Answered(Value),
+    /// The condition of the write names a version of another run, so it was not sent.
+    Conflict,
+}
+
+/// Result of the script that writes.
+enum WriteOutcome {
+    /// Applied, at this time of the server.
+    Applied(Option<StoreTime>),
+    Conflict,
+    /// Not applied, because the run is not cleared.
+    NotCleared,
+}
+
+impl WriteOutcome {
+    /// The result in an answer; `None` if it is not an answer of the script. A proxy may have given it, and the write may
+    /// have been applied.
+    fn of(answer: &Value) -> Option<Self> {
+        let Value::Array(parts) = answer else { return None };
+        match &parts[..] {
+            [Value::Int(1), seconds, micros] => Some(Self::Applied(time(seconds, micros))),
+            [Value::Int(0), _, _] => Some(Self::Conflict),
+            [Value::Int(-1), _, _] => Some(Self::NotCleared),
+            _ => None,
+        }
+    }
 }
 
 /// Way in which a node of a cluster is asked.
