@@ -111,7 +111,7 @@ impl Inner {
                 }
                 if let Some(number) = unconfirmed {
                     self.await_replicas(&connection).await?;
-                    self.unconfirmed.remove(&name, number);
+                    self.unconfirmed.confirm(&name, number);
                 }
                 Some(Entry::new(Bytes::from(value), connection.quarantine().version(&stamp)))
             }
@@ -127,16 +127,36 @@ impl Inner {
                 format!("a value has at most {VALUE_MAX} bytes, and this one has {}", write.value.len());
             return Err(StoreError::refused(Reason::Invalid, what));
         }
-        let (name, next) = (self.names.of(key), stamp());
-        let request = Request::Write { key, write: &write, next: &next };
+        let name = self.names.of(key);
         let number = self.settings().confirmation.map(|_| self.unconfirmed.add(&name));
-        let (connection, outcome) = self.call(&name, &request).await?;
+        let put = self.send_write(key, &name, &write, number).await;
+        let had_no_effect = match &put {
+            Ok(Put::Conflict(_)) | Err(StoreError::Refused(_) | StoreError::Throttled(_)) => true,
+            Ok(Put::Applied(_)) | Err(StoreError::Unknown(_)) => false,
+        };
+        if let Some(number) = number.filter(|_| had_no_effect) {
+            self.unconfirmed.cancel(&name, number);
+        }
+        put
+    }
+
+    /// Sends a write of this Redis key, and waits for the replicas if the write has a `number` among the unconfirmed ones.
+    async fn send_write(
+        &self,
+        key: &Key,
+        name: &str,
+        write: &Write,
+        number: Option<u64>,
+    ) -> Result<Put, StoreError> {
+        let next = stamp();
+        let request = Request::Write { key, write, next: &next };
+        let (connection, outcome) = self.call(name, &request).await?;
         let CallOutcome::Answered(answer) = outcome else { return Ok(Put::Conflict(Conflict)) };
         match WriteOutcome::of(&answer).ok_or_else(unreadable)? {
             WriteOutcome::Applied(time) => {
                 if let Some(number) = number {
                     self.await_replicas(&connection).await?;
-                    self.unconfirmed.remove(&name, number);
+                    self.unconfirmed.confirm(name, number);
                 }
                 let version = connection.quarantine().version(&next);
                 Ok(Put::Applied(Applied::new(version).with_time(time)))

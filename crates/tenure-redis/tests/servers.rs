@@ -448,3 +448,19 @@ async fn a_password_file_that_cannot_be_read_now_blocks_no_other_work() {
     std::fs::remove_file(&pipe).unwrap();
     assert!(passed < Duration::from_secs(2), "the thread was blocked for {passed:?}");
 }
+
+#[tokio::test]
+async fn a_conflict_leaves_nothing_to_confirm() {
+    let Some(server) = RedisServer::start_or_skip(RedisKind::Redis, RedisSetup::new()) else { return };
+    let replica = server.replica();
+    wait_until("the replica confirms writes", || server.info("slave0").contains("state=online"));
+    let store = at(&server).accept_failover().wait_for_replicas(1, false).open().unwrap();
+    let put = store.put(&key("k"), "value".into(), Expect::Absent).await.unwrap();
+    assert!(matches!(put, Put::Applied(_)));
+    replica.pause();
+    let put = store.put(&key("k"), "other".into(), Expect::Absent).await.unwrap();
+    assert!(matches!(put, Put::Conflict(_)));
+    let entry = store.get(&key("k")).await.unwrap().entry.unwrap();
+    assert_eq!(entry.value, "value");
+    replica.resume();
+}
