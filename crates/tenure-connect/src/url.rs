@@ -281,13 +281,15 @@ impl FromStr for StoreUrl {
             "postgres" | "postgresql" => {
                 crate::postgres::PostgresPlace::parse(rest).map(StorePlace::Postgres).map(Self)
             }
-            scheme if PLANNED.contains(&scheme) => {
+            scheme if is_known_elsewhere(scheme) => {
                 let known = known();
-                let build = if FEATURES.contains(&scheme) {
-                    format!(": build it with the feature {scheme}, as by cargo install --features {scheme}")
-                } else {
-                    String::new()
-                };
+                let build = FEATURES.iter().find(|(_, schemes)| schemes.contains(&scheme));
+                let build = build.map_or_else(String::new, |(feature, _)| {
+                    format!(
+                        ": build it with the feature {feature}, as by cargo install --path crates/tenure-cli --features \
+                         {feature}"
+                    )
+                });
                 Err(UrlError::new(format!(
                     "{scheme}: stores are not built into this version, which has {known}{build}"
                 )))
@@ -368,9 +370,21 @@ const KNOWN: &[&str] = &[
 
 const EXAMPLE: &str = KNOWN[0];
 
-/// The stores that another build has, each with a feature of the same name.
-const FEATURES: &[&str] = &["file", "memory", "redis", "s3", "az", "gs", "postgres"];
+/// The features of other builds, each with the schemes of its URLs.
+const FEATURES: &[(&str, &[&str])] = &[
+    ("file", &["file"]),
+    ("memory", &["memory"]),
+    ("redis", &["redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel"]),
+    ("s3", &["s3"]),
+    ("az", &["az"]),
+    ("gs", &["gs"]),
+    ("postgres", &["postgres", "postgresql"]),
+];
 
-/// The stores that Tenure names by URL elsewhere, or in another build.
-const PLANNED: &[&str] =
-    &["file", "memory", "s3", "gs", "az", "redis", "rediss", "etcd", "postgres", "postgresql", "nats", "k8s"];
+/// The stores that Tenure names elsewhere, and no build has.
+const PLANNED: &[&str] = &["etcd", "nats", "k8s"];
+
+/// True for the URL of a store that another build has, or that is planned.
+fn is_known_elsewhere(scheme: &str) -> bool {
+    PLANNED.contains(&scheme) || FEATURES.iter().any(|(_, schemes)| schemes.contains(&scheme))
+}

@@ -116,15 +116,21 @@ fn the_error_about_a_store_of_another_build_repeats_no_password() {
     let known = known();
     let not_built =
         |scheme: &str| format!("{scheme}: stores are not built into this version, which has {known}");
-    let with = |scheme: &str| {
+    let with_feature = |scheme: &str, feature: &str| {
         format!(
-            "{}: build it with the feature {scheme}, as by cargo install --features {scheme}",
+            "{}: build it with the feature {feature}, as by cargo install --path crates/tenure-cli --features {feature}",
             not_built(scheme)
         )
     };
+    let with = |scheme: &str| with_feature(scheme, scheme);
     refused("etcd://me:secret@db/leases", &not_built("etcd"));
     if !cfg!(feature = "postgres") {
         refused("postgres://me:secret@db/leases", &with("postgres"));
+        refused("postgresql://me:secret@db/leases", &with_feature("postgresql", "postgres"));
+    }
+    if !cfg!(feature = "redis") {
+        refused("rediss://me:secret@cache", &with_feature("rediss", "redis"));
+        refused("redis+sentinel://me:secret@cache/main", &with_feature("redis+sentinel", "redis"));
     }
     refused("memory:", &with("memory"));
     refused("gopher://secret", &format!("\"gopher\" is not a kind of store: this version has {known}"));
