@@ -177,7 +177,13 @@ impl Inner {
         let answer = match request {
             Request::Read => run(connection, asked, Operation::Read, &[name], &[]).await,
             Request::Confirm => run(connection, asked, Operation::Confirm, &[name], &[]).await,
-            Request::Delete => connection.send(&cmd("DEL").arg(name).clone()).await,
+            Request::Delete => {
+                let command = cmd("DEL").arg(name).clone();
+                match asked {
+                    Asked::Plainly => connection.send(&command).await,
+                    Asked::AfterRedirection => connection.send_redirected(command).await,
+                }
+            }
             Request::Write { key, write, next } => {
                 let needs_cleared_run = match quarantine::decide(connection, &self.names, key, write).await {
                     Ok(WriteDecision::Send) => false,
@@ -414,7 +420,8 @@ async fn run(
 ) -> Result<Value, redis::RedisError> {
     match asked {
         Asked::Plainly => connection.run(operation, keys, arguments).await,
-        Asked::AfterRedirection => connection.run_redirected(operation, keys, arguments).await,
+        // The text: the server would answer the second command after `NOSCRIPT` with a redirection back.
+        Asked::AfterRedirection => connection.send_redirected(operation.by_text(keys, arguments)).await,
     }
 }
 

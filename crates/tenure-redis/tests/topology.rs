@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::TryStreamExt;
 use tenure::Coordinator;
 use tenure_redis::Redis;
-use tenure_store::{Expect, Prefix, Put, Reason, Store, StoreError};
+use tenure_store::{Expect, Key, Prefix, Put, Reason, Store, StoreError};
 use tenure_testkit::{RedisCluster, RedisKind, RedisSentinels, key, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -177,4 +177,22 @@ async fn a_silent_sentinel_does_not_hide_the_others() {
     let began = Instant::now();
     while store.get(&key("k")).await.is_err() {}
     assert!(began.elapsed() < Duration::from_millis(900), "it begins at the sentinel that answered");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_key_is_swept_while_its_slot_moves() {
+    let Some(cluster) = RedisCluster::start_or_skip(RedisKind::Valkey) else { return };
+    let nodes = cluster.nodes();
+    let swept = Key::from_stored(".tenure/probe/1/a").unwrap();
+    let slot = nodes[0].command(&["CLUSTER", "KEYSLOT", "tenure:{.tenure/probe/1/a}"]);
+    let from = slot.parse::<usize>().unwrap() * 3 / 16384;
+    let to = (from + 1) % 3;
+    let ids = [from, to].map(|at| nodes[at].command(&["CLUSTER", "MYID"]));
+    nodes[to].command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &ids[0]]);
+    nodes[from].command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &ids[1]]);
+    let store = Redis::builder(&nodes[from].address().to_string()).accept_failover().open().unwrap();
+    let put = store.put(&swept, "one".into(), Expect::Absent).await.unwrap();
+    assert!(matches!(put, Put::Applied(_)));
+    store.scratch().unwrap().sweep(&swept).await.unwrap();
+    assert!(store.get(&swept).await.unwrap().entry.is_none());
 }

@@ -104,15 +104,10 @@ impl Connection {
         }
     }
 
-    /// Runs a script on a node of a cluster that another node has named for this call.
-    pub(crate) async fn run_redirected(
-        &self,
-        operation: Operation,
-        keys: &[&str],
-        arguments: &[&[u8]],
-    ) -> Result<Value, RedisError> {
+    /// Sends a command to a node of a cluster that another node has named for this call.
+    pub(crate) async fn send_redirected(&self, command: Cmd) -> Result<Value, RedisError> {
         let mut commands = redis::pipe();
-        commands.add_command(cmd("ASKING")).add_command(operation.by_text(keys, arguments));
+        commands.add_command(cmd("ASKING")).add_command(command);
         Ok(self.send_all(&commands).await?.pop().unwrap_or(Value::Nil))
     }
 
