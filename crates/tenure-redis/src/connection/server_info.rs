@@ -58,7 +58,7 @@ impl ServerInfo {
         }
         if let Some(id) = get("master_replid") {
             self.run.push('.');
-            self.run.push_str(&id[..id.len().min(REPLICATION_ID_SHOWN)]);
+            self.run.push_str(id.get(..REPLICATION_ID_SHOWN).unwrap_or(id));
         }
         if let Some(former) = get("master_replid2") {
             // The replication id of the former primary server. A promotion sets it, and a restart with `appendonly`
@@ -104,6 +104,11 @@ mod tests {
         );
         assert_eq!((server.run.as_str(), server.mode.as_str()), ("abc.0123456789ab", "standalone"));
         assert_eq!((server.is_replica, server.replicas), (false, 2));
+        for odd in ["short", "11 bytes, a…"] {
+            let mut server = ServerInfo::default();
+            server.add_section(&format!("master_replid:{odd}\r\n"));
+            assert_eq!(server.run, format!(".{odd}"), "no panic inside a character");
+        }
     }
 
     #[test]

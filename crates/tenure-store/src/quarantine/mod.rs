@@ -126,7 +126,7 @@ impl Quarantine {
     /// an earlier time is not of this clock: two machines that were resumed from one image have the same boot id. The
     /// server's wall clock may be stepped, so its uptime only ever makes a quarantine longer.
     fn earliest(&self) -> Duration {
-        let uptime = self.uptime.map(|uptime| uptime + UPTIME_SLACK);
+        let uptime = self.uptime.map(|uptime| uptime.saturating_add(UPTIME_SLACK));
         uptime.map(|uptime| self.at.saturating_sub(uptime)).unwrap_or_default()
     }
 
@@ -176,7 +176,7 @@ impl Quarantine {
     pub fn withheld(&self, remaining: Duration) -> StoreError {
         let lasts = self.ttl_max.map(|ttl_max| self.rules.lasts(ttl_max)).unwrap_or_default();
         let now = (self.from + lasts).saturating_sub(remaining);
-        let since = match self.uptime.map(|uptime| uptime + now.saturating_sub(self.at)) {
+        let since = match self.uptime.map(|uptime| uptime.saturating_add(now.saturating_sub(self.at))) {
             Some(uptime) if uptime < lasts => {
                 format!("the server started {}s ago and may have forgotten leases", uptime.as_secs())
             }

@@ -196,3 +196,13 @@ fn the_answer_to_a_write_that_waits_says_why_and_for_how_long() {
         "the server may have restarted and forgotten leases: nothing is granted for 62s more"
     );
 }
+
+/// A server that is not what it says it is.
+#[test]
+fn an_impossible_uptime_is_only_a_number() {
+    let marks = RunMarks::of_run("two").with_sighting("boot", seconds(940));
+    let quarantine = Quarantine::new(TTL_MAX, &sighting().with_uptime(seconds(u64::MAX)), &marks);
+    assert_eq!(grant_at(&quarantine, seconds(1_000)), Admission::Wait(seconds(12)));
+    let text = quarantine.withheld(seconds(12)).to_string();
+    assert!(text.starts_with("the server may have restarted"), "{text}");
+}
