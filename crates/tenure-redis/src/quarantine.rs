@@ -4,7 +4,7 @@
 //! Its field `cleared` is part of the condition of every write that waits. So a deletion of all data, after which the field
 //! is missing, also begins a quarantine.
 
-use redis::Value;
+use redis::{Value, cmd};
 use tenure_store::{Admission, Expect, Key, Purpose, StoreError, Write};
 
 use crate::connection::Connection;
@@ -30,9 +30,14 @@ pub(crate) async fn decide(
     write: &Write,
 ) -> Result<WriteDecision, StoreError> {
     let now = boot_time::now();
+    let admitted = for_admission(write);
+    let waits = matches!(connection.quarantine().admit(key, &admitted, now), Admission::Wait(_));
+    if waits && connection.may_read_marks(now) {
+        read_marks(connection, names).await;
+    }
     let has_passed = {
         let quarantine = connection.quarantine();
-        match quarantine.admit(key, &for_admission(write), now) {
+        match quarantine.admit(key, &admitted, now) {
             Admission::Conflict => return Ok(WriteDecision::Conflict),
             Admission::Wait(remaining) => return Err(quarantine.withheld(remaining)),
             Admission::Send if !needs_cleared_run(key, write.purpose) => return Ok(WriteDecision::Send),
@@ -44,6 +49,17 @@ pub(crate) async fn decide(
         clear(connection, names, restart_id).await?;
     }
     Ok(WriteDecision::SendIfCleared)
+}
+
+/// Reads the marks again: another participant may have cleared the run. Without an answer, the wait continues.
+async fn read_marks(connection: &Connection, names: &Names) {
+    let command = cmd("HMGET").arg(names.restart()).arg("run").arg("cleared").clone();
+    let Ok(Value::Array(marks)) = connection.send(&command).await else { return };
+    let is_run =
+        |mark: &Value| matches!(mark, Value::BulkString(run) if run == connection.server.run.as_bytes());
+    if marks.len() == 2 && marks.iter().all(is_run) {
+        connection.clear();
+    }
 }
 
 /// Writes the mark that the quarantine of this run is over.

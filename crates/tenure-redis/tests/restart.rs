@@ -379,3 +379,37 @@ async fn a_server_with_every_acknowledged_write_on_disk_has_them_after_a_crash()
         }
     }
 }
+
+#[tokio::test]
+async fn a_participant_that_waits_learns_that_another_one_has_cleared_the_run() {
+    let long = |builder: RedisBuilder| builder.quarantine(Duration::from_secs(30));
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), long) else { return };
+    let coordinator = connect(&place).await;
+    let waiting = tokio::spawn(
+        coordinator.lease("k").unwrap().ttl(TTL).without_witness().wait(Duration::from_secs(20)).acquire(),
+    );
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let run = place.server.command(&["HGET", "tenure:restart", "run"]);
+    place.server.command(&["HSET", "tenure:restart", "cleared", &run]);
+    let began = Instant::now();
+    waiting.await.unwrap().unwrap().release().await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_write_that_waits_costs_at_most_one_command() {
+    let Some(place) = Place::start(RedisKind::Redis, RedisSetup::new(), with_quarantine) else { return };
+    let (store, k) = (place.store(), key("k"));
+    let waits = async |times: usize| {
+        for _ in 0..times {
+            let told = store.put(&k, "value".into(), Expect::Absent).await;
+            assert!(matches!(told, Err(StoreError::Throttled(_))), "{told:?}");
+        }
+        let log = place.proxy.log();
+        place.proxy.clear_log();
+        log.into_iter().map(|exchange| exchange.method).filter(|method| method == "HMGET").count()
+    };
+    assert_eq!(waits(10).await, 0, "the handshake has just read the marks");
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(waits(10).await, 1, "all calls share one read");
+}

@@ -42,6 +42,7 @@ pub(crate) async fn perform(
         suspect: AtomicBool::new(false),
         quarantine: Mutex::new(Quarantine::unneeded(&RunSighting::new("", "", Duration::ZERO))),
         restart_id: None,
+        marks_read_at: Mutex::new(boot_time::now()),
     };
     let names = Names::with(&settings.prefix);
     let steps = steps(settings, &names, password(settings).await?)?;

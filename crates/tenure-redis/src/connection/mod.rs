@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     /// Id of the restart record when this connection began to wait: a deletion of all data deletes it. `None` if there is
     /// no quarantine, and empty if there was no record.
     pub(crate) restart_id: Option<String>,
+    /// Time of the latest read of the marks, on the machine's clock.
+    marks_read_at: Mutex<Duration>,
 }
 
 impl Connection {
@@ -53,6 +55,16 @@ impl Connection {
 
     pub(crate) fn quarantine(&self) -> MutexGuard<'_, Quarantine> {
         self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if a call that waits may read the marks at this time. All calls of the connection share what it finds.
+    pub(crate) fn may_read_marks(&self, now: Duration) -> bool {
+        let mut read_at = self.marks_read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = now >= *read_at + MARKS_INTERVAL;
+        if may {
+            *read_at = now;
+        }
+        may
     }
 
     /// Notes that the restart record names this run as cleared.
@@ -159,6 +171,9 @@ impl Drop for Unanswered<'_> {
 
 /// Longest wait for an answer of a server. A keeper waits much less.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Shortest time between two reads of the marks.
+const MARKS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest wait for replicas. A multiplexed connection answers no other call during that time.
 const WAIT_MAX: Duration = Duration::from_secs(1);

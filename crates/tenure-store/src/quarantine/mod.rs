@@ -172,7 +172,8 @@ impl Quarantine {
         self.ttl_max.is_some() && !self.cleared && self.remaining(now).is_none()
     }
 
-    /// The answer to a write that must wait, in words.
+    /// The answer to a write that must wait, in words. It asks for a pause that may be shorter than the remaining time:
+    /// another participant may clear the run before, and the next attempt then [learns](Self::note) it.
     pub fn withheld(&self, remaining: Duration) -> StoreError {
         let lasts = self.ttl_max.map(|ttl_max| self.rules.lasts(ttl_max)).unwrap_or_default();
         let now = (self.from + lasts).saturating_sub(remaining);
@@ -184,9 +185,12 @@ impl Quarantine {
         };
         let left = remaining.as_millis().div_ceil(1_000);
         let cause = format!("{since}: nothing is granted for {left}s more");
-        StoreError::withheld(remaining, cause)
+        StoreError::withheld(remaining.min(PAUSE_MAX), cause)
     }
 }
+
+/// Longest pause that a withheld write asks for.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// A server rounds its uptime down to seconds, and its answer takes time.
 const UPTIME_SLACK: Duration = Duration::from_secs(2);

@@ -206,3 +206,14 @@ fn an_impossible_uptime_is_only_a_number() {
     let text = quarantine.withheld(seconds(12)).to_string();
     assert!(text.starts_with("the server may have restarted"), "{text}");
 }
+
+#[test]
+fn a_write_that_waits_is_tried_again_before_the_end_because_another_participant_may_clear_the_run() {
+    let quarantine = entered(&RunMarks::default());
+    for (remaining, pause) in [(seconds(62), seconds(5)), (seconds(2), seconds(2))] {
+        let StoreError::Throttled(throttled) = quarantine.withheld(remaining) else {
+            panic!("it is withheld")
+        };
+        assert_eq!(throttled.after, Some(pause));
+    }
+}
