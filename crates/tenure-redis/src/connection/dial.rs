@@ -1,6 +1,8 @@
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::net::sockopt;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
@@ -71,7 +73,6 @@ impl Dialer {
             Address::Unix(path) => Ok(Box::new(UnixStream::connect(path).await.map_err(failed)?)),
             Address::Tcp(host, port) => {
                 let stream = connect(host, *port).await.map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
                 let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
                 let name = ServerName::try_from(host.clone()).map_err(|_| {
                     OpenError::invalid(format!("{host:?} cannot be the name in a certificate"))
@@ -88,5 +89,48 @@ impl Dialer {
 async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let addresses = lookup_host((host, port)).await?;
     let connected = first_success(addresses.map(TcpStream::connect)).await;
-    connected.unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    let nothing = || Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    let stream = connected.unwrap_or_else(nothing)?;
+    stream.set_nodelay(true)?;
+    notice_silence(&stream)?;
+    Ok(stream)
+}
+
+/// Lets the kernel break the connection when the other end is gone without a word: a subscription sends nothing by itself,
+/// and would wait for hints for ever. Calls have limits of their own.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    // The kernel sends no probes while data is not acknowledged.
+    sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_MAX.as_millis() as u32)?;
+    Ok(())
+}
+
+/// Silence after which the kernel sends a probe.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+
+/// Time between two probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Probes without an answer after which the connection is broken.
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// Longest wait for the acknowledgement of data by the other kernel.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_notices_a_connection_that_was_cut_silently() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = connect("127.0.0.1", listener.local_addr().unwrap().port()).await.unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), KEEPALIVE_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), KEEPALIVE_PROBES);
+    }
 }
