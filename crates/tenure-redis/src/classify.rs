@@ -57,17 +57,42 @@ const WITHOUT_EFFECT: [(&str, Reason); 16] = [
 const IS_NOT_ALLOWED_IN_A_SCRIPT: [&str; 2] =
     ["The user executing the script can't", "ACL failure in script"];
 
+/// The code of an error, also if a script has raised it.
+pub(crate) fn code(error: &ServerError) -> &str {
+    code_and_details(error).0
+}
+
+/// The code and the rest of an error. Redis 6 wraps an error that a script raises into another one, with the code `ERR`.
+fn code_and_details(error: &ServerError) -> (&str, &str) {
+    let details = error.details().unwrap_or_default();
+    let wrapped = if error.code() == "ERR" { wrapped(details) } else { None };
+    wrapped.unwrap_or((error.code(), details))
+}
+
+/// The code and the rest of the error inside: `Error running script (call to f_6b1b…): @user_script:18: @user_script: 18:
+/// -READONLY You can't write against a read only replica.` The place is there once or twice.
+fn wrapped(details: &str) -> Option<(&str, &str)> {
+    let (_, mut inside) = details.strip_prefix("Error running script (call to ")?.split_once("): ")?;
+    while let Some(place) = inside.strip_prefix("@user_script:") {
+        (_, inside) = place.split_once(": ")?;
+    }
+    let inside = inside.strip_prefix('-').unwrap_or(inside);
+    let (first, rest) = inside.split_once(' ').unwrap_or((inside, ""));
+    let is_code = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_uppercase());
+    Some(if is_code { (first, rest) } else { ("ERR", inside) })
+}
+
 /// The meaning of a server's error.
 pub(crate) fn meaning(error: &ServerError) -> Meaning {
-    let known = WITHOUT_EFFECT.iter().find(|(code, _)| *code == error.code());
+    let (code, details) = code_and_details(error);
+    let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == code);
     if let Some((_, reason)) = known {
         return Meaning::Refused(*reason);
     }
-    let details = error.details().unwrap_or_default();
     if IS_NOT_ALLOWED_IN_A_SCRIPT.iter().any(|start| details.starts_with(start)) {
         return Meaning::Refused(Reason::Denied);
     }
-    if error.code() == "ERR" && details.starts_with("unknown command") {
+    if code == "ERR" && details.starts_with("unknown command") {
         // A hosted server without scripts, or one whose commands are renamed.
         return Meaning::Refused(Reason::Unsupported);
     }
@@ -76,7 +101,7 @@ pub(crate) fn meaning(error: &ServerError) -> Meaning {
 
 /// True if the server is no longer the one of the handshake, so that the next call must connect again.
 pub(crate) fn outdates_the_connection(error: &ServerError) -> bool {
-    matches!(error.code(), "READONLY" | "NOAUTH" | "MASTERDOWN" | "CLUSTERDOWN")
+    matches!(code(error), "READONLY" | "NOAUTH" | "MASTERDOWN" | "CLUSTERDOWN")
 }
 
 /// The error of a call that the server answered with an error.
@@ -144,6 +169,33 @@ mod tests {
         ] {
             assert_eq!(meaning_of(line), Meaning::Refused(reason), "{line}");
         }
+    }
+
+    /// The lines have the form of Redis 6, which was not tested.
+    #[test]
+    fn an_error_inside_the_error_of_a_script_counts() {
+        let place = "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): @user_script:18: ";
+        for (inside, reason) in [
+            ("@user_script: 18: -READONLY You can't write against a read only replica.", Reason::Unreachable),
+            ("@user_script: 18: -MISCONF Redis is configured to save RDB snapshots.", Reason::Unreachable),
+            (
+                "@user_script: 18: -OOM command not allowed when used memory > 'maxmemory'.",
+                Reason::Unreachable,
+            ),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", Reason::Damaged),
+            (
+                "@user_script: 18: The user executing the script can't run this command or subcommand",
+                Reason::Denied,
+            ),
+        ] {
+            assert_eq!(meaning_of(&format!("{place}{inside}")), Meaning::Refused(reason), "{inside}");
+        }
+        for inside in ["Script killed by user with SCRIPT KILL...", "attempt to index a nil value", ""] {
+            assert_eq!(meaning_of(&format!("{place}{inside}")), Meaning::Unknown, "{inside}");
+        }
+        let line = format!("-{place}@user_script: 18: -READONLY You can't write.\r\n");
+        let Ok(Value::ServerError(error)) = parse_redis_value(line.as_bytes()) else { panic!("{line}") };
+        assert!(outdates_the_connection(&error));
     }
 
     #[test]

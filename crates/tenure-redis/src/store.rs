@@ -266,7 +266,7 @@ impl Inner {
                 if classify::outdates_the_connection(error) {
                     self.nodes.forget(&connection.address);
                 }
-                if error.code() == "WRONGTYPE" {
+                if classify::code(error) == "WRONGTYPE" {
                     return Err(self.of_another_type(name));
                 }
                 return Err(classify::answered(error));

@@ -6,13 +6,14 @@ use std::time::Duration;
 use redis::{RedisError, ServerError};
 use tenure_store::Reason;
 
+use crate::classify;
 use crate::connection::ServerInfo;
 use crate::names::Names;
 use crate::open::{Address, OpenError, Settings};
 
 /// A server's error, as the end of a sentence.
 pub(crate) fn of(error: &ServerError) -> String {
-    let cause = match error.code() {
+    let cause = match classify::code(error) {
         "NOREPLICAS" => ": it has fewer replicas than its setting min-replicas-to-write requires",
         _ => "",
     };
