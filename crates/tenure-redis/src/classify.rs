@@ -29,7 +29,7 @@ pub(crate) enum Meaning {
 /// | `BUSY` | another script runs too long | wait |
 /// | `NOREPLICAS` | fewer replicas than `min-replicas-to-write` | wait |
 /// | `MOVED`, `ASK`, `TRYAGAIN` | the slot is on another node | wait, or follow it |
-/// | `CLUSTERDOWN`, `MASTERDOWN` | no master serves the slot | wait |
+/// | `CLUSTERDOWN`, `MASTERDOWN` | no primary server serves the slot | wait |
 /// | `NOAUTH`, `WRONGPASS`, `NOPERM` | credentials or permissions | fix them |
 /// | `WRONGTYPE` | another program uses the name | inspect it |
 /// | `NOSCRIPT` | the script was flushed between two commands | try again |

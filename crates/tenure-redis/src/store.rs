@@ -45,7 +45,8 @@ impl Redis {
         RedisBuilder::new(address)
     }
 
-    /// Returns a builder for the store at the master that these sentinels watch. The addresses are separated by commas.
+    /// Returns a builder for the store at the primary server that these sentinels watch under this name. The addresses are
+    /// separated by commas.
     pub fn by_sentinel(addresses: &str, master: &str) -> RedisBuilder {
         RedisBuilder::by_sentinel(addresses, master)
     }
@@ -237,7 +238,7 @@ impl Inner {
             return Ok(());
         }
         Err(StoreError::unknown(format!(
-            "the master has the write, but {confirmed} of {} replicas confirmed it{} in time",
+            "the primary server has the write, but {confirmed} of {} replicas confirmed it{} in time",
             confirmation.replicas,
             if confirmation.on_disk { " on disk" } else { "" }
         )))
@@ -327,7 +328,7 @@ impl Inner {
         Ok((keys, (next != "0").then_some(next)))
     }
 
-    /// The connections whose keys make up the complete store: one, or those of all masters of a cluster.
+    /// The connections whose keys make up the complete store: one, or those of all primary servers of a cluster.
     async fn all_connections(&self) -> Result<Vec<Arc<Connection>>, StoreError> {
         let entry = self.pool.connection(None).await?;
         if entry.server.mode != "cluster" {
@@ -339,7 +340,7 @@ impl Inner {
             answer => answer,
         };
         let mut connections = Vec::new();
-        for node in masters(&answer, &entry.address) {
+        for node in primaries(&answer, &entry.address) {
             connections.push(self.pool.connection(Some(&node)).await?);
         }
         Ok(connections)
@@ -432,14 +433,15 @@ fn stamp_in(version: &Version) -> &str {
     stamp.filter(|stamp| !stamp.is_empty()).unwrap_or("0")
 }
 
-/// The masters in an answer to `CLUSTER SLOTS`, each once.
-fn masters(answer: &Value, from: &Address) -> Vec<Address> {
+/// The primary servers in an answer to `CLUSTER SLOTS`, each once.
+fn primaries(answer: &Value, from: &Address) -> Vec<Address> {
     let Value::Array(ranges) = answer else { return Vec::new() };
-    let mut masters = Vec::new();
+    let mut primaries = Vec::new();
     for range in ranges {
         let Value::Array(range) = range else { continue };
-        let Some(Value::Array(master)) = range.get(2) else { continue };
-        let (Some(Value::BulkString(host)), Some(Value::Int(port))) = (master.first(), master.get(1)) else {
+        let Some(Value::Array(primary)) = range.get(2) else { continue };
+        let (Some(Value::BulkString(host)), Some(Value::Int(port))) = (primary.first(), primary.get(1))
+        else {
             continue;
         };
         let host = match (&host[..], from) {
@@ -447,11 +449,11 @@ fn masters(answer: &Value, from: &Address) -> Vec<Address> {
             (host, _) => String::from_utf8_lossy(host).into_owned(),
         };
         let address = Address::Tcp(host, u16::try_from(*port).unwrap_or_default());
-        if !masters.contains(&address) {
-            masters.push(address);
+        if !primaries.contains(&address) {
+            primaries.push(address);
         }
     }
-    masters
+    primaries
 }
 
 fn time(seconds: &Value, micros: &Value) -> Option<StoreTime> {

@@ -102,7 +102,7 @@ pub(crate) fn of_handshake(error: &ServerError, address: &Address, settings: &Se
         ),
         "LOADING" => (Reason::Unreachable, "it is loading its data".to_owned()),
         "MASTERDOWN" => {
-            (Reason::Unreachable, "it is a replica without a connection to its master".to_owned())
+            (Reason::Unreachable, "it is a replica without a connection to its primary server".to_owned())
         }
         _ => (Reason::Unreachable, of(error)),
     };
@@ -118,8 +118,8 @@ pub(crate) fn check(server: &ServerInfo, address: &Address, settings: &Settings)
     }
     if !server.unknown.is_empty() && !accepted.unknown_settings {
         return refused(format!(
-            "does not show its settings ({}) to this user, so it may evict records or have replicas: allow INFO and CONFIG \
-             GET, or accept that with accept=unknown-settings in the URL",
+            "does not show its settings ({}) to this user, so it may evict records or have replicas: allow INFO, or \
+             accept that with accept=unknown-settings in the URL",
             server.unknown.join(", ")
         ));
     }
@@ -134,7 +134,7 @@ pub(crate) fn check(server: &ServerInfo, address: &Address, settings: &Settings)
         let reason = if accepted.failover { Reason::Unreachable } else { Reason::Unsupported };
         return Err(OpenError::new(
             reason,
-            format!("{address} is a replica, which accepts no writes: connect to its master"),
+            format!("{address} is a replica, which accepts no writes: connect to its primary server"),
         ));
     }
     if let Some(sign) = &server.active_active {

@@ -26,7 +26,7 @@ impl RedisBuilder {
         Self::at(addresses, USUAL_PORT)
     }
 
-    /// The master that these sentinels watch under this name.
+    /// The primary server that these sentinels watch under this name.
     pub(crate) fn by_sentinel(addresses: &str, master: &str) -> Self {
         let mut builder = Self::at(addresses, USUAL_SENTINEL_PORT);
         builder.settings.master = Some(master.to_owned());

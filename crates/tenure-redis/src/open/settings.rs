@@ -9,7 +9,7 @@ use super::Address;
 pub(crate) struct Settings {
     /// The server; several for sentinels or as entries to a cluster.
     pub(crate) addresses: Vec<Address>,
-    /// Name of the master that the sentinels at `addresses` watch.
+    /// Name by which the sentinels at `addresses` watch the primary server.
     pub(crate) master: Option<String>,
     pub(crate) tls: bool,
     pub(crate) ca: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct Accepted {
     pub(crate) unknown_settings: bool,
 }
 
-/// Confirmation that a write waits for, beyond that of the master.
+/// Confirmation that a write waits for, beyond that of the primary server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplicaConfirmation {
     /// Replicas that must have the write.

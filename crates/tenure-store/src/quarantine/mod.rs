@@ -58,9 +58,9 @@ pub struct Quarantine {
     /// Longest ttl of a holder; `None` if the server does not lose acknowledged writes.
     ttl_max: Option<Duration>,
     /// Time of the sighting by this connection, on the participant's clock.
-    at: Duration,
+    sighted_at: Duration,
     /// Start of the quarantine, on the participant's clock.
-    from: Duration,
+    starts_at: Duration,
     /// Time for which the server says it has run, at its sighting by this connection.
     uptime: Option<Duration>,
     cleared: bool,
@@ -82,7 +82,7 @@ impl Quarantine {
     ) -> Self {
         let mut quarantine = Self { ttl_max: Some(ttl_max), ..Self::unneeded(sighting) };
         quarantine.rules = rules;
-        quarantine.from = rules.begins_at(sighting.at, sighting.uptime);
+        quarantine.starts_at = rules.begins_at(sighting.at, sighting.uptime);
         quarantine.note(marks);
         quarantine
     }
@@ -95,8 +95,8 @@ impl Quarantine {
             run: Arc::clone(&sighting.run),
             clock: Arc::clone(&sighting.clock),
             ttl_max: None,
-            at: sighting.at,
-            from: sighting.at,
+            sighted_at: sighting.at,
+            starts_at: sighting.at,
             uptime: sighting.uptime,
             cleared: false,
         }
@@ -117,7 +117,7 @@ impl Quarantine {
         }
         for (clock, at) in &marks.seen {
             if self.rules.counts_on(&self.clock, clock) {
-                self.from = self.from.min((*at).max(self.earliest()));
+                self.starts_at = self.starts_at.min((*at).max(self.earliest()));
             }
         }
     }
@@ -127,7 +127,7 @@ impl Quarantine {
     /// server's wall clock may be stepped, so its uptime only ever makes a quarantine longer.
     fn earliest(&self) -> Duration {
         let uptime = self.uptime.map(|uptime| uptime.saturating_add(UPTIME_SLACK));
-        uptime.map(|uptime| self.at.saturating_sub(uptime)).unwrap_or_default()
+        uptime.map(|uptime| self.sighted_at.saturating_sub(uptime)).unwrap_or_default()
     }
 
     /// The version of an entry that this connection has shown: the run, and the stamp of the entry on the server.
@@ -162,7 +162,7 @@ impl Quarantine {
     /// Time until the quarantine has passed; `None` if it has.
     pub fn remaining(&self, now: Duration) -> Option<Duration> {
         let ttl_max = self.ttl_max.filter(|_| !self.cleared)?;
-        let end = self.from + self.rules.lasts(ttl_max);
+        let end = self.starts_at + self.rules.lasts(ttl_max);
         end.checked_sub(now).filter(|remaining| !remaining.is_zero())
     }
 
@@ -176,8 +176,9 @@ impl Quarantine {
     /// another participant may clear the run before, and the next attempt then [learns](Self::note) it.
     pub fn withheld(&self, remaining: Duration) -> StoreError {
         let lasts = self.ttl_max.map(|ttl_max| self.rules.lasts(ttl_max)).unwrap_or_default();
-        let now = (self.from + lasts).saturating_sub(remaining);
-        let since = match self.uptime.map(|uptime| uptime.saturating_add(now.saturating_sub(self.at))) {
+        let now = (self.starts_at + lasts).saturating_sub(remaining);
+        let since = match self.uptime.map(|uptime| uptime.saturating_add(now.saturating_sub(self.sighted_at)))
+        {
             Some(uptime) if uptime < lasts => {
                 format!("the server started {}s ago and may have forgotten leases", uptime.as_secs())
             }
