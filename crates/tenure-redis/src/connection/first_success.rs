@@ -61,6 +61,6 @@ mod tests {
         };
         let attempts = [Either::Left(slowly), Either::Right(ready(Err("second")))];
         assert_eq!(block_on(first_success(attempts)), Some(Err("first")));
-        assert_eq!(block_on(first_success([ready(Ok::<_, ()>(1)); 0])), None);
+        assert_eq!(block_on(first_success(std::iter::empty::<std::future::Ready<Result<(), ()>>>())), None);
     }
 }
