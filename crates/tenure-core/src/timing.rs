@@ -134,9 +134,11 @@ impl Timing {
         occurrences(span, self.period)
     }
 
-    /// Average number of reads of a waiting contender in this time, for a lease of this ttl, on a store without hints.
+    /// Average number of reads of a waiting contender in this time, for a lease of this timing, on a store without hints:
+    /// one after each renewal, and about one in eight that was too early.
     pub fn looks_in(&self, span: Duration) -> u64 {
-        occurrences(span, rules::poll_period(self.ttl))
+        let renewals = self.renewals_in(span);
+        renewals + renewals / 8
     }
 
     /// These durations on a store: a failed call is retried no sooner than the store accepts the next write of a key.

@@ -2,13 +2,14 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure::clock::Clock;
 use tenure::store::memory::{GetFault, PutFault};
 use tenure::{Coordinator, Denied, ErrorKind, Timing};
-use tenure_store::{Purpose, StoreClock, StoreError};
+use tenure_store::{Purpose, Reason, StoreClock, StoreError};
 
 use support::odd::Odd;
 use support::{World, eventually, spawn};
@@ -145,7 +146,7 @@ async fn the_keeper_renews_three_times_per_ttl_and_makes_no_other_call() {
 async fn a_holder_and_a_standby_cost_what_the_timing_says() {
     const LONG: Duration = TTL.saturating_mul(100);
     let timing = Timing::new(TTL).unwrap();
-    let near = |counted: u64, told: u64| counted.abs_diff(told) * 100 <= told * 3;
+    let near = |counted: u64, told: u64| counted.abs_diff(told) * 100 <= told * 6;
 
     let world = World::built(|builder| builder.declare(|guarantees| guarantees.watch = false));
     let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -165,10 +166,10 @@ async fn a_holder_and_a_standby_cost_what_the_timing_says() {
 }
 
 #[tokio::test]
-async fn a_standby_reads_at_most_three_times_per_ttl_and_once_per_hint() {
+async fn a_standby_reads_about_four_times_per_ttl_and_once_per_hint() {
     for watch in [false, true] {
         let reads = reads_of_a_standby(watch).await;
-        let most = if watch { 50 } else { 30 };
+        let most = if watch { 50 } else { 44 };
         assert!(reads <= most, "{reads} reads in ten ttls, watch: {watch}");
     }
 }
@@ -182,6 +183,43 @@ async fn reads_of_a_standby(watch: bool) -> u64 {
     let (denied, ()) = tokio::join!(waiting, world.pass(10 * TTL));
     assert!(denied.is_err());
     world.calls_since(before).0
+}
+
+/// A standby that reads just after each renewal counts the ttl almost from the last one. At a random phase, half of the
+/// takeovers come later than 1.19 ttl after it.
+#[tokio::test]
+async fn a_standby_takes_over_little_more_than_one_ttl_after_the_last_renewal() {
+    let mut takeovers = Vec::new();
+    for round in 0..8 {
+        let world = World::built(|builder| builder.declare(|guarantees| guarantees.watch = false));
+        let (is_dead, renewed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(world.clock.now())));
+        let store = Odd::new(&world.memory).at_write({
+            let (is_dead, renewed, clock) = (Arc::clone(&is_dead), Arc::clone(&renewed), world.clock.clone());
+            move |_, _| {
+                if is_dead.load(Ordering::SeqCst) {
+                    return Some(StoreError::refused(Reason::Unreachable, "it is dead"));
+                }
+                *renewed.lock().unwrap() = clock.now();
+                None
+            }
+        });
+        let builder = Coordinator::builder().clock(Arc::new(world.clock.clone()));
+        let holder = builder.connect(store).await.unwrap();
+        let _lease = holder.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+        world.pass(TTL * round / 8).await;
+        let standby = world.process("b").await;
+        let waiting = spawn(standby.lease("k").unwrap().ttl(TTL).acquire());
+        world.pass(6 * TTL + TTL * round / 20).await;
+        is_dead.store(true, Ordering::SeqCst);
+        while !waiting.is_finished() {
+            world.pass(TTL / 100).await;
+        }
+        drop(waiting.await.unwrap().unwrap());
+        let renewed = *renewed.lock().unwrap();
+        takeovers.push(world.clock.now().since(renewed).as_secs_f64() / TTL.as_secs_f64());
+    }
+    takeovers.sort_by(f64::total_cmp);
+    assert!(takeovers[0] > 1.0 && takeovers[4] < 1.1, "{takeovers:?}");
 }
 
 #[tokio::test]

@@ -257,8 +257,14 @@ pub trait Rules: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Pause of a contender between two reads: at most three reads per ttl of the record. Jitter shortens it a little,
-    /// so that many contenders spread.
+    /// Time of a contender's next read of a held record: when the next renewal is `due` by the rhythm of the holder,
+    /// and without a rhythm after the usual pause. It decides nothing but when to read.
+    fn next_look(&self, due: Option<Instant>, now: Instant, records: Ttl, jitter: u32) -> Instant {
+        due.unwrap_or_else(|| now + self.poll_after(records, jitter))
+    }
+
+    /// Pause between two reads without a rhythm: at most three reads per ttl of the record. Jitter shortens it a
+    /// little, so that many contenders spread.
     fn poll_after(&self, records: Ttl, jitter: u32) -> Duration {
         earlier_by_chance(poll_period(records), jitter)
     }
@@ -319,8 +325,8 @@ pub struct Walls {
     pub now: crate::WallTime,
 }
 
-/// Longest pause between two reads of a contender: at most three reads per ttl of the record, even if jitter takes away
-/// a tenth.
+/// Longest pause between two reads without a rhythm: at most three reads per ttl of the record, even if jitter takes
+/// away a tenth.
 pub(crate) fn poll_period(records: Ttl) -> Duration {
     records.as_duration() * 3 / 8
 }

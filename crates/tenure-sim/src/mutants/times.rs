@@ -108,7 +108,7 @@ impl Rules for WaitsTooLong {
 pub(super) struct PollsTooOften;
 
 impl Rules for PollsTooOften {
-    fn poll_after(&self, records: Ttl, _: u32) -> Duration {
-        records.as_duration() / 30
+    fn next_look(&self, _: Option<Instant>, now: Instant, records: Ttl, _: u32) -> Instant {
+        now + records.as_duration() / 30
     }
 }

@@ -494,12 +494,11 @@ impl PrimitivesWorld<'_> {
             (self.counted_since, self.now - self.counted_since, self.plan.shortest_ttl());
         for actor in &self.actors {
             let ActorRole::Slot(user) = &actor.role else { continue };
-            let is_full = self.groups[user.group].size().is_some_and(|size| {
-                self.groups[user.group].believers_granted_before(since, size) == usize::from(size)
-            });
-            if is_full && user.waits_since().is_some_and(|began| began <= since) {
+            let Some(size) = self.groups[user.group].size() else { continue };
+            let holders = self.groups[user.group].believers_granted_before(since, size);
+            if holders == usize::from(size) && user.waits_since().is_some_and(|began| began <= since) {
                 self.tally.met(Met::WaitedInFullGroup);
-                self.verdicts.judge(self.now, Invariant::L5, reads_are_few(actor.calls, span, ttl));
+                self.verdicts.judge(self.now, Invariant::L5, reads_are_few(actor.calls, size, span, ttl));
             }
         }
     }

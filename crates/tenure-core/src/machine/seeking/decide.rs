@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_store::{Expect, Version};
+use tenure_store::{Expect, StoreClock, Version};
 
 use super::pace::is_remote;
 use super::{Seeking, resumed_term};
@@ -180,9 +180,14 @@ impl Seeking {
     fn look_later(&mut self, ctx: &Context<'_>, found: FoundRecord<'_>, latest: Option<Instant>) -> Next {
         let FoundRecord { seen, record, .. } = found;
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
-        let look = ctx.ambient.now + ctx.rules.poll_after(ttl, ctx.ambient.jitter);
+        let hinted = self.pace.waits_for(record);
+        self.rhythm.saw(record, (seen.returned, hinted), ttl, ctx.ambient.jitter);
+        // If the store knows the age of a version, the time of the read does not matter. Many contenders would all read at
+        // the same time; at random times, one of them reads just after each renewal anyway.
+        let in_phase = ctx.params.store_clock < StoreClock::Ages && !self.pace.is_in_crowd();
+        let due = self.rhythm.due().filter(|_| in_phase);
+        let look = ctx.rules.next_look(due, ctx.ambient.now, ttl, ctx.ambient.jitter);
         self.next = earliest(Some(look), latest);
-        self.pace.waits_for(record);
         if std::mem::take(&mut self.pace.overtaken) {
             self.next = earliest(self.next, self.pace.look_soon(ctx, seen.sent));
         }

@@ -3,6 +3,7 @@
 mod decide;
 mod grant;
 mod pace;
+mod rhythm;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use super::{
 use crate::Instant;
 use crate::record::{Nonce, State};
 use pace::Pace;
+use rhythm::Rhythm;
 
 /// State of a contender.
 #[derive(Debug, Default)]
@@ -41,6 +43,7 @@ pub(super) struct Seeking {
     /// Time for which the store withholds the grant, by its latest answer to one.
     withheld: Option<Duration>,
     pace: Pace,
+    rhythm: Rhythm,
     /// The nonce whose witness was inspected.
     witness_asked: Option<Nonce>,
     /// The nonce whose witness proved that no process acts under it.

@@ -66,8 +66,8 @@ impl Pace {
         self.crowd > 0
     }
 
-    /// A read showed that this contender must wait for this record.
-    pub(super) fn waits_for(&mut self, record: &Record) {
+    /// A read showed that this contender must wait for this record. True if a hint caused the read.
+    pub(super) fn waits_for(&mut self, record: &Record) -> bool {
         let hinted = std::mem::take(&mut self.hinted);
         if self.term.replace(record.term).is_some_and(|term| term != record.term) {
             self.others_were_faster();
@@ -77,6 +77,7 @@ impl Pace {
         } else if hinted {
             self.in_vain = self.in_vain.saturating_add(1);
         }
+        hinted
     }
 
     /// Time of the read after a hint: a pause after the last read, which grows with each hint without a change. `None`
