@@ -196,3 +196,15 @@ async fn a_key_is_swept_while_its_slot_moves() {
     store.scratch().unwrap().sweep(&swept).await.unwrap();
     assert!(store.get(&swept).await.unwrap().entry.is_none());
 }
+
+/// It has lost contact with the others, and nothing listens at the address that it names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_sentinel_that_names_a_former_primary_server_does_not_hide_the_others() {
+    let Some(group) = RedisSentinels::start_or_skip(RedisKind::Redis) else { return };
+    let outdated = support::answering("*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n");
+    let sentinels = format!("{outdated},{}", group.sentinels()[1].address());
+    let store = Redis::by_sentinel(&sentinels, RedisSentinels::NAME).accept_failover().open().unwrap();
+    let error = store.get(&key("k")).await.unwrap_err().to_string();
+    assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
+    store.get(&key("k")).await.unwrap();
+}

@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use support::Place;
@@ -278,36 +276,11 @@ async fn a_handshake_that_lasts_longer_than_a_call_is_not_begun_again() {
     assert_eq!(store.connections_opened(), 1);
 }
 
-/// Serves the handshake like a server, and gives this answer to every script.
-fn answering(answer: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut client in listener.incoming().flatten() {
-            let mut lines = BufReader::new(client.try_clone().unwrap()).lines().map_while(Result::ok);
-            while let Some(head) = lines.next() {
-                // An array of texts, each with a line for its length.
-                let words = head[1..].parse::<usize>().unwrap();
-                let words: Vec<_> = (0..words).filter_map(|_| lines.nth(1)).collect();
-                let text = match words[0].as_str() {
-                    "INFO" => "$0\r\n\r\n",
-                    "CONFIG" => "*0\r\n",
-                    _ => answer,
-                };
-                if client.write_all(text.as_bytes()).is_err() {
-                    break;
-                }
-            }
-        }
-    });
-    address
-}
-
 /// A proxy may answer for a server that has applied the write.
 #[tokio::test]
 async fn an_answer_that_is_not_one_of_the_script_leaves_the_outcome_unknown() {
     for answer in ["$-1\r\n", "+OK\r\n", ":0\r\n", "*0\r\n", "*1\r\n:0\r\n"] {
-        let store = Redis::builder(&answering(answer).to_string()).accept_restart().open().unwrap();
+        let store = Redis::builder(&support::answering(answer).to_string()).accept_restart().open().unwrap();
         let told = store.put(&key("k"), "value".into(), Expect::Absent).await;
         assert!(matches!(told, Err(StoreError::Unknown(_))), "{answer:?}: {told:?}");
     }

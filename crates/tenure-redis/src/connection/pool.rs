@@ -25,7 +25,7 @@ pub(crate) struct Pool {
     dialer: Dialer,
     connections: Mutex<HashMap<ConnectionKey, Arc<SharedConnection>>>,
     opened: AtomicU64,
-    /// Place of the address that was reached last: the next attempt begins there.
+    /// Place of the address with which the next attempt begins: the one that was reached last.
     reached: AtomicUsize,
 }
 
@@ -138,7 +138,12 @@ impl Pool {
         if let Some(master) = &self.settings.master {
             let ask = |sentinel| self.within_limit(sentinel, sentinel::ask(&self.dialer, sentinel, master));
             let primary = self.reach(ask).await?;
-            return self.open_at(&primary).await;
+            let opened = self.open_at(&primary).await;
+            if opened.is_err() {
+                // A sentinel that has lost contact with the others may name a former primary server.
+                self.reached.fetch_add(1, Ordering::Relaxed);
+            }
+            return opened;
         }
         self.reach(|address| self.open_at(address)).await
     }
@@ -150,7 +155,7 @@ impl Pool {
     ) -> Result<T, OpenError> {
         let addresses = &self.settings.addresses;
         let first = self.reached.load(Ordering::Relaxed);
-        let places = (0..addresses.len()).map(|number| (first + number) % addresses.len());
+        let places = (0..addresses.len()).map(|number| first.wrapping_add(number) % addresses.len());
         let attempts = places.map(|place| attempt(&addresses[place]).map_ok(move |reached| (place, reached)));
         let nothing = || Err(OpenError::invalid("no server is named"));
         let (place, reached) = first_success(attempts).await.unwrap_or_else(nothing)?;

@@ -1,6 +1,7 @@
 //! A store on a real server, for tests and for the conformance suite.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,4 +109,29 @@ pub(crate) fn silent() -> (SocketAddr, impl Sized) {
     let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok();
     let queue: Vec<_> = std::iter::from_fn(connect).collect();
     (address, (listener, queue))
+}
+
+/// Serves the handshake like a server, and gives this answer to every other command.
+pub(crate) fn answering(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut lines = BufReader::new(client.try_clone().unwrap()).lines().map_while(Result::ok);
+            while let Some(head) = lines.next() {
+                // An array of texts, each with a line for its length.
+                let words = head[1..].parse::<usize>().unwrap();
+                let words: Vec<_> = (0..words).filter_map(|_| lines.nth(1)).collect();
+                let text = match words[0].as_str() {
+                    "INFO" => "$0\r\n\r\n",
+                    "CONFIG" => "*0\r\n",
+                    _ => answer,
+                };
+                if client.write_all(text.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    address
 }
