@@ -19,7 +19,6 @@ pub struct Suite {
     sizes: Sizes,
     connections: usize,
     only: Vec<String>,
-    is_durable: bool,
 }
 
 impl Suite {
@@ -28,7 +27,7 @@ impl Suite {
     /// The number must not have been used on this store before: the suite deletes nothing, and the checks begin with
     /// keys that do not exist. On a temporary store any number is fine.
     pub fn new(run: u128) -> Self {
-        Self { run, sizes: Sizes::default(), connections: 4, only: Vec::new(), is_durable: false }
+        Self { run, sizes: Sizes::default(), connections: 4, only: Vec::new() }
     }
 
     /// Sets the number of racers that write the same key at the same time. Default: 64.
@@ -111,13 +110,6 @@ impl Suite {
     /// before the store sees them.
     pub fn longest_key(mut self, bytes: usize) -> Self {
         self.sizes.longest_key = bytes.clamp(SHORTEST_LONG_KEY, Key::MAX_BYTES);
-        self
-    }
-
-    /// Checks also that acknowledged writes are kept, although the store does not promise it: this server keeps them. For
-    /// a store that cannot know the settings of its server.
-    pub fn on_durable_server(mut self) -> Self {
-        self.is_durable = true;
         self
     }
 
@@ -205,8 +197,7 @@ impl Suite {
         clause: &'static str,
         check: &Check,
     ) -> Finding {
-        let mut trial = Trial::new(harness, connections, self.sizes, scope);
-        trial.keeps_acknowledged |= self.is_durable;
+        let trial = Trial::new(harness, connections, self.sizes, scope);
         let verdict = match (check.run)(&trial).await {
             Ok(()) => CheckOutcome::Passed,
             Err(Stop::Failed(why)) => CheckOutcome::Failed(why),

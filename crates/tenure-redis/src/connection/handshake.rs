@@ -58,7 +58,7 @@ pub(crate) async fn perform(
         if let Value::ServerError(error) = &answer {
             match step {
                 Step::Section(name) if words::is_not_allowed(error) => server.unknown.push(name),
-                // Hosted servers have no such command. The server then counts as one that may lose writes.
+                // Hosted servers have no such command.
                 Step::Setting => {}
                 Step::Wait => refusal_to_wait = Some(error.clone()),
                 Step::Confirmation | Step::Section(_) | Step::Restart => {
@@ -83,8 +83,7 @@ pub(crate) async fn perform(
     if let Some(error) = &refusal_to_wait {
         return Err(words::of_refusal_to_wait(error, address, settings));
     }
-    // Without a quarantine, too, each version names its run: after a restart, a participant reads before it writes. That
-    // includes a server that forgets nothing now: an operator may change its settings later in this run.
+    // Without a quarantine, too, each version names its run: after a restart, a participant reads before it writes.
     let sighting = RunSighting::new(server.run.as_str(), "", Duration::ZERO);
     connection.quarantine = Mutex::new(Quarantine::unneeded(&sighting));
     connection.server = server;
@@ -100,16 +99,9 @@ async fn sight(connection: &mut Connection, settings: &Settings, names: &Names) 
     // After the answer, so that the run had begun.
     let now = boot_time::now();
     let clock = boot_time::domain();
-    let is = |name: &str| server.restart.get(name).is_some_and(|run| *run == server.run);
-    if !(is("cleared") && is("durable") == server.is_durable) {
-        let flag = |is: bool| if is { "1" } else { "0" }.to_owned();
-        let mut arguments = vec![
-            server.run.clone(),
-            settings.quarantine.as_millis().to_string(),
-            flag(server.is_durable),
-            flag(server.never_promoted),
-            crate::stamp(),
-        ];
+    if server.restart.get("cleared").is_none_or(|run| *run != server.run) {
+        let mut arguments =
+            vec![server.run.clone(), settings.quarantine.as_millis().to_string(), crate::stamp()];
         if let Some(clock) = &clock {
             arguments.extend([format!("{SEEN}{clock}"), now.as_micros().to_string()]);
         }
@@ -189,7 +181,7 @@ fn steps(
     for section in ["server", "replication", "memory", "modules"] {
         steps.push((Step::Section(section), cmd("INFO").arg(section).clone()));
     }
-    for name in REPLICATION.iter().chain(&DURABILITY) {
+    for name in REPLICATION {
         steps.push((Step::Setting, cmd("CONFIG").arg("GET").arg(name).clone()));
     }
     if settings.has_quarantine() {
@@ -239,9 +231,6 @@ fn pairs(value: Value) -> Vec<(String, String)> {
     let texts: Vec<String> = items.into_iter().map(text).collect();
     texts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
 }
-
-/// Settings that decide whether acknowledged writes are on disk.
-const DURABILITY: [&str; 3] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
 
 /// Settings about servers with the same data. Only KeyDB has the first two.
 const REPLICATION: [&str; 3] = ["active-replica", "multi-master", "min-replicas-to-write"];

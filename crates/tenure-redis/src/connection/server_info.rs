@@ -11,13 +11,8 @@ pub(crate) struct ServerInfo {
     pub(crate) mode: String,
     pub(crate) is_replica: bool,
     pub(crate) replicas: u32,
-    /// True if the server shows that it was not a replica before, in this run. A promoted replica may lack the latest writes
-    /// of its former primary server, and has its marks.
-    pub(crate) never_promoted: bool,
     /// The eviction policy, if there is a limit of memory that can make the server evict.
     pub(crate) evicts: Option<String>,
-    /// True if every acknowledged write is on disk.
-    pub(crate) is_durable: bool,
     /// The sign that other servers accept writes of the same data, such as `active-replica yes`.
     pub(crate) active_active: Option<String>,
     /// Replicas without which the server refuses writes; `None` if the user may not read that.
@@ -60,11 +55,6 @@ impl ServerInfo {
             self.run.push('.');
             self.run.push_str(id.get(..REPLICATION_ID_SHOWN).unwrap_or(id));
         }
-        if let Some(former) = get("master_replid2") {
-            // The replication id of the former primary server. A promotion sets it, and a restart with `appendonly`
-            // clears it.
-            self.never_promoted = !former.is_empty() && former.bytes().all(|digit| digit == b'0');
-        }
         if let Some(replicas) = get("connected_slaves") {
             self.replicas = replicas.parse().unwrap_or_default();
         }
@@ -76,8 +66,6 @@ impl ServerInfo {
     /// Adds the settings that `CONFIG GET` has shown. A setting that it has not shown has no value.
     pub(crate) fn add_settings(&mut self, settings: &HashMap<String, String>) {
         let is = |name: &str, value: &str| settings.get(name).is_some_and(|found| found == value);
-        self.is_durable =
-            is("appendonly", "yes") && is("appendfsync", "always") && is("no-appendfsync-on-rewrite", "no");
         if let Some(name) = [ACTIVE_REPLICA, "multi-master"].into_iter().find(|name| is(name, "yes")) {
             self.active_active = Some(format!("{name} yes"));
         }
@@ -108,20 +96,6 @@ mod tests {
             let mut server = ServerInfo::default();
             server.add_section(&format!("master_replid:{odd}\r\n"));
             assert_eq!(server.run, format!(".{odd}"), "no panic inside a character");
-        }
-    }
-
-    #[test]
-    fn a_server_without_the_replication_id_of_a_former_primary_was_never_promoted() {
-        for (section, never_promoted) in [
-            ("master_replid2:0000000000000000000000000000000000000000\r\n", true),
-            ("master_replid2:75d3ed1bf655a71a9346d280a40fc3c0540e57a1\r\n", false),
-            ("master_replid2:\r\n", false),
-            ("role:master\r\n", false),
-        ] {
-            let mut server = ServerInfo::default();
-            server.add_section(section);
-            assert_eq!(server.never_promoted, never_promoted, "{section}");
         }
     }
 
