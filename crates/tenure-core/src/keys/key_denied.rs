@@ -21,7 +21,7 @@ pub enum KeyDenied {
     Overtaken(Option<Arc<Record>>),
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
-    /// The store changes nothing for this long. The source of the error says why.
+    /// The store holds back changes, and can be asked again after this time. The source of the error says why.
     Withheld(Duration),
     /// The store refused the call.
     Refused(Reason),
@@ -91,7 +91,7 @@ impl KeyDenied {
             Self::Overtaken(None) => "was deleted after an answer of the store was lost".to_owned(),
             Self::Unavailable(_) => "could not be reached in time: try again later".to_owned(),
             Self::Withheld(after) => format!(
-                "cannot be changed yet, because the store holds back changes for {}s more: wait, or try again later",
+                "cannot be changed yet, because the store holds back changes: wait, or try again in {}s",
                 after.as_millis().div_ceil(1_000)
             ),
             Self::Refused(reason) => format!("was not reached: {}", refusal(*reason)),

@@ -24,7 +24,7 @@ pub enum Denied {
     },
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
-    /// The store grants nothing for this long, counted from the last attempt. The source of the error says why.
+    /// The store holds back grants, and can be asked again after this time. The source of the error says why.
     Withheld(Duration),
     /// The store refused the call.
     Refused(Reason),
@@ -110,8 +110,7 @@ impl Denied {
             ),
             Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
             Self::Withheld(after) => format!(
-                "is not granted to {holder} yet, because the store holds back grants for {}s more: wait, or try again \
-                 later",
+                "is not granted to {holder} yet, because the store holds back grants: wait, or try again in {}s",
                 after.as_millis().div_ceil(1_000)
             ),
             Self::Refused(reason) => format!("was not granted to {holder}: {}", refusal(*reason)),
