@@ -19,6 +19,7 @@ pub struct Suite {
     sizes: Sizes,
     connections: usize,
     only: Vec<String>,
+    versions_name_run: bool,
 }
 
 impl Suite {
@@ -27,7 +28,7 @@ impl Suite {
     /// The number must not have been used on this store before: the suite deletes nothing, and the checks begin with
     /// keys that do not exist. On a temporary store any number is fine.
     pub fn new(run: u128) -> Self {
-        Self { run, sizes: Sizes::default(), connections: 4, only: Vec::new() }
+        Self { run, sizes: Sizes::default(), connections: 4, only: Vec::new(), versions_name_run: false }
     }
 
     /// Sets the number of racers that write the same key at the same time. Default: 64.
@@ -110,6 +111,13 @@ impl Suite {
     /// before the store sees them.
     pub fn longest_key(mut self, bytes: usize) -> Self {
         self.sizes.longest_key = bytes.clamp(SHORTEST_LONG_KEY, Key::MAX_BYTES);
+        self
+    }
+
+    /// The versions of this store name the run of its server, so an entry has another one after a restart. The suite then
+    /// checks that no version from before the restart conditions a write.
+    pub fn versions_name_the_run(mut self) -> Self {
+        self.versions_name_run = true;
         self
     }
 
@@ -197,7 +205,8 @@ impl Suite {
         clause: &'static str,
         check: &Check,
     ) -> Finding {
-        let trial = Trial::new(harness, connections, self.sizes, scope);
+        let mut trial = Trial::new(harness, connections, self.sizes, scope);
+        trial.versions_name_run = self.versions_name_run;
         let verdict = match (check.run)(&trial).await {
             Ok(()) => CheckOutcome::Passed,
             Err(Stop::Failed(why)) => CheckOutcome::Failed(why),

@@ -45,8 +45,8 @@ impl Default for Sizes {
 pub(crate) struct Trial<'h> {
     pub(crate) harness: &'h dyn Harness,
     pub(crate) promises: Guarantees,
-    /// True if the store promises to keep acknowledged writes, or the server is known to keep them.
-    pub(crate) keeps_acknowledged: bool,
+    /// True if an entry has another version after a restart.
+    pub(crate) versions_name_run: bool,
     pub(crate) sizes: Sizes,
     connections: &'h [Arc<dyn Store>],
     scope: String,
@@ -67,7 +67,7 @@ impl<'h> Trial<'h> {
         Self {
             harness,
             promises,
-            keeps_acknowledged: promises.keeps_acknowledged,
+            versions_name_run: false,
             sizes,
             connections,
             scope,

@@ -103,9 +103,9 @@ async fn a_deleted_object_is_missing_and_a_new_one_is_read_anew() {
     assert_eq!(entry(&store, &key).await.value, "new");
 }
 
-/// At most three polls per ttl, counted at the server over several ttls, all but the first with a condition.
+/// At most five polls per ttl, counted at the server over several ttls, all but the first with a condition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_standby_polls_at_most_three_times_per_ttl() {
+async fn a_standby_polls_at_most_five_times_per_ttl() {
     let Some(bucket) = Bucket::on(Server::Minio, "standbys") else { return };
     let holder = Coordinator::connect(bucket.store()).await.unwrap();
     let lease = holder.lease("wanted").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -129,8 +129,8 @@ async fn a_standby_polls_at_most_three_times_per_ttl() {
     let unchanged = reads.iter().filter(|(_, status)| *status == 304).count();
     println!("{waited:?}: {} looks at the server, {unchanged} of them carried no value", reads.len());
     for (gets, puts, took) in &waited {
-        // One at the beginning, and one for each third of the ttl that has passed.
-        let most = 1 + (took.as_secs_f64() * 3.0 / TTL.as_secs_f64()).floor() as u64;
+        // One at the beginning, and about four for each ttl that has passed; more until it knows the rhythm of the holder.
+        let most = 1 + (took.as_secs_f64() * 5.0 / TTL.as_secs_f64()).floor() as u64;
         assert!(*gets <= most && *gets >= u64::from(TTLS), "{gets} looks in {took:?}");
         assert_eq!(*puts, 0, "a waiting contender writes nothing");
     }

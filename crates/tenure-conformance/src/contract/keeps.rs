@@ -18,7 +18,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 async fn after_others(trial: &Trial<'_>) -> CheckResult {
-    trial.require(trial.keeps_acknowledged, "keeping acknowledged writes")?;
+    trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
     let written = write_some(trial).await?;
     for (key, value, version) in &written {
         trial.holds(key, value, version).await?;
@@ -30,16 +30,26 @@ async fn after_others(trial: &Trial<'_>) -> CheckResult {
 /// Redis without a log loses everything at a restart. At a power failure Redis with the default log loses one second,
 /// and NATS by default two minutes. A restart alone shows the first kind; to find the others, cut the power.
 async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
-    trial.require(trial.keeps_acknowledged, "keeping acknowledged writes")?;
+    trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
     trial.require(trial.promises.linearizable_reads, "linearizable reads")?;
-    let written = write_some(trial).await?;
+    let mut written = write_some(trial).await?;
     trial.harness.restart().await.or_skip()?;
     let store = trial.harness.open().await;
-    for (key, value, version) in &written {
+    for (key, value, version) in &mut written {
         let Some(entry) = trial.read(&*store, key).await? else {
             fail!("{key}, acknowledged as version {version}, is gone after the restart");
         };
-        ensure!(entry.value == value, "{key} holds something else after the restart");
+        ensure!(entry.value == *value, "{key} holds something else after the restart");
+        if trial.versions_name_run {
+            let (late, expect) = (trial.value("late"), Expect::Version(version.clone()));
+            let put = trial.put(&*store, key, &late, &expect).await?;
+            ensure!(
+                matches!(put, Put::Conflict(_)),
+                "{key} was replaced at a version from before the restart, {version}"
+            );
+            *version = entry.version;
+            continue;
+        }
         ensure!(
             entry.version == *version,
             "{key} had version {version} before the restart and has {} after it",

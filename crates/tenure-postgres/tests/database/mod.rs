@@ -95,7 +95,8 @@ impl Database {
 
     /// Runs the complete contract, without skipping anything that the store promises.
     pub(crate) async fn keeps_the_contract(&self, racers: usize, rounds: usize) {
-        let report = Suite::new(1).only_contract().racers(racers).rounds(rounds).run(self).await;
+        let suite = Suite::new(1).only_contract().versions_name_the_run();
+        let report = suite.racers(racers).rounds(rounds).run(self).await;
         println!("{report}");
         report.assert_passed();
         for skip in report.skips() {

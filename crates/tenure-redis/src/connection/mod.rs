@@ -1,9 +1,9 @@
 //! Connections: opened with one handshake, shared by all calls of a runtime, and replaced when they break.
 
-mod attempt;
 mod dial;
 mod first_success;
 mod handshake;
+mod open_attempt;
 mod pool;
 mod sentinel;
 mod server_info;

@@ -9,8 +9,8 @@ use redis::{RedisConnectionInfo, RedisError};
 use tenure_store::Reason;
 use tokio::runtime::Handle;
 
-use super::attempt::Attempt;
 use super::first_success::first_success;
+use super::open_attempt::OpenAttempt;
 use super::task::within;
 use super::{Connection, Dialer, handshake, sentinel};
 use crate::open::{Address, OpenError, Settings};
@@ -37,7 +37,7 @@ type ConnectionKey = (tokio::runtime::Id, Option<Address>);
 struct SharedConnection {
     current: Mutex<Option<Arc<Connection>>>,
     /// The latest attempt to open it.
-    attempt: Mutex<Option<Attempt>>,
+    attempt: Mutex<Option<OpenAttempt>>,
 }
 
 impl Pool {
@@ -88,9 +88,9 @@ impl Pool {
     }
 
     /// Starts an attempt to open this connection.
-    fn start(self: &Arc<Self>, shared: &Arc<SharedConnection>, node: Option<&Address>) -> Attempt {
+    fn start(self: &Arc<Self>, shared: &Arc<SharedConnection>, node: Option<&Address>) -> OpenAttempt {
         let (pool, shared, node) = (Arc::clone(self), Arc::clone(shared), node.cloned());
-        Attempt::start(async move {
+        OpenAttempt::start(async move {
             let connection = Arc::new(pool.open(node.as_ref()).await?);
             *lock(&shared.current) = Some(Arc::clone(&connection));
             Ok(connection)

@@ -17,12 +17,12 @@ type Opened = Result<Arc<Connection>, OpenError>;
 /// It is a task of its own and ends by its own limit. A call that gives up does not end it. Otherwise calls whose limit is
 /// shorter than the handshake would begin it again and again, and never get a connection.
 #[derive(Clone)]
-pub(super) struct Attempt {
+pub(super) struct OpenAttempt {
     task: AbortHandle,
     outcome: Shared<BoxFuture<'static, Opened>>,
 }
 
-impl Attempt {
+impl OpenAttempt {
     pub(super) fn start(opening: impl Future<Output = Opened> + Send + 'static) -> Self {
         let task = spawn(opening);
         let abort = task.abort_handle();
