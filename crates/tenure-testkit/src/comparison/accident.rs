@@ -53,7 +53,8 @@ impl Crash {
         // The contender's first read, and the kill, each come at different times since a renewal.
         let period = TTL / 3;
         tokio::time::sleep(period * (round * 5 % rounds) / rounds).await;
-        let late = TTL + period * round / rounds;
+        // A standby usually waits for much longer. After four ttl it knows the rhythm of the renewals.
+        let late = TTL * 4 + period * round / rounds;
         let mut contender = (comparison.open)(url, kind.name, &name, TTL).await;
         let killed = async {
             tokio::time::sleep(late).await;
