@@ -65,7 +65,8 @@ async fn cost(server: &PostgresServer, rounds: usize) -> BareStatements {
     renewed.renew().await.unwrap();
     let renew = last_statement(server, "UPDATE%");
     let size = server.sql("SELECT length(value) FROM tenure.record WHERE key = 'renewed'").parse().unwrap();
-    let statements = BareStatements { grant, renew, size };
+    let running = server.sql("SELECT server FROM tenure.record WHERE key = 'renewed'");
+    let statements = BareStatements { grant, renew, server: running, size };
     create_records(server, "SELECT 'bare'::text AS name");
     let mut bare = Bare::new(Arc::new(connect(&server.url()).await), "bare".to_owned(), &statements);
 
@@ -181,6 +182,8 @@ async fn hand_overs(server: &PostgresServer, statements: &BareStatements, rounds
 struct BareStatements {
     grant: String,
     renew: String,
+    /// The start of the server process, which each version names.
+    server: String,
     /// Size of a record.
     size: usize,
 }
@@ -197,16 +200,16 @@ fn last_statement(server: &PostgresServer, pattern: &str) -> String {
 
 /// Creates the rows of records with these names.
 fn create_records(server: &PostgresServer, names: &str) {
-    let version = version(0);
+    let stamp = stamp(0);
     server.sql(&format!(
         "INSERT INTO tenure.record (key, version, value, written_at, server) \
-         SELECT name, '{version}', 'x', now(), '' FROM ({names}) AS n; \
+         SELECT name, '{stamp}', 'x', now(), '' FROM ({names}) AS n; \
          INSERT INTO tenure.token (key, token, granted_at) SELECT name, 0, now() FROM ({names}) AS n"
     ));
 }
 
-/// A version as long as one of the store.
-fn version(number: i64) -> String {
+/// A stamp as long as one of the store.
+fn stamp(number: i64) -> String {
     format!("{number:040x}")
 }
 
@@ -226,9 +229,9 @@ impl<'s> Bare<'s> {
 
     /// Replaces the record if it is unchanged.
     async fn renew(&mut self) {
-        let expected = version(self.number);
+        let expected = format!("{}:{}", self.statements.server, stamp(self.number));
         self.number += 1;
-        let next = version(self.number);
+        let next = stamp(self.number);
         let parameters: [Parameter<'_>; 4] = [
             (&self.name, Type::TEXT),
             (&next, Type::TEXT),
@@ -241,9 +244,9 @@ impl<'s> Bare<'s> {
 
     /// The same, and replaces its token.
     async fn grant(&mut self) {
-        let expected = version(self.number);
+        let expected = format!("{}:{}", self.statements.server, stamp(self.number));
         self.number += 1;
-        let next = version(self.number);
+        let next = stamp(self.number);
         let parameters: [Parameter<'_>; 5] = [
             (&self.name, Type::TEXT),
             (&next, Type::TEXT),
