@@ -115,11 +115,12 @@ impl KeyMachine {
 
     /// Takes in that the driver sends the pending write only now, because the store accepts few writes of one key. False if
     /// it must not be sent: a renewal, whose entry may have run out for another participant. [`Input::Wake`] follows.
-    pub fn send_later(&mut self, sightings: &Sightings, now: Instant) -> bool {
+    pub fn send_later(&mut self, sightings: &mut Sightings, now: Instant) -> bool {
         let Some(InFlight::Write(write)) = &mut self.in_flight else { return true };
         write.attempt.sent = now;
         let attempt = write.attempt;
         self.outstanding.sent(&attempt);
+        sightings.note_sent(&attempt);
         let in_time = |seen: &Seen| match &seen.content {
             Content::Record(record, _) => self.may_renew(sightings, seen, record, now),
             Content::Absent | Content::Foreign { .. } => false,
@@ -161,6 +162,7 @@ impl KeyMachine {
             }
             None => Expect::Absent,
         };
+        step.sightings.note_sent(&attempt);
         let write = Write { purpose, expect: expect.clone(), record: Arc::clone(&record) };
         let highest = step.sightings.highest();
         self.in_flight = Some(InFlight::Write(SentWrite { attempt, record, expect, highest }));
@@ -467,7 +469,7 @@ impl KeyMachine {
 
     /// The answer to a write that has landed and left this record.
     fn landed(&self, step: &mut Step<'_>, attempt: Attempt, record: &Arc<Record>) -> KeyAnswer {
-        step.sightings.note_own(&attempt);
+        step.sightings.note_applied(&attempt);
         let remaining = record.ttl.map(|ttl| {
             let now = step.ambient.now;
             let from = step.sightings.latest().map_or(now, |seen| seen.from);

@@ -526,6 +526,23 @@ fn an_owner_that_found_its_write_by_a_read_back_counts_from_when_it_was_sent() {
 }
 
 #[test]
+fn an_owner_counts_from_when_it_sent_a_write_whose_operation_never_learned_that_it_was_applied() {
+    let (world, a, b) = (&mut World::new(), &mut Process::new("a", 1), &mut Process::new("b", 2));
+    let mut creation = a.start(world, create("one"));
+    creation.reads();
+    assert_eq!(creation.writes(), Purpose::Plant);
+    let write = creation.sent();
+    creation.world.apply(&write).unwrap();
+    drop(creation);
+    b.gets(world);
+    world.pass(TTL / 2);
+    assert!(a.gets(world).is_some(), "the owner sees its entry for the first time");
+    world.pass(RUN_OUT - TTL / 2);
+    assert_eq!(b.gets(world), None, "it has run out");
+    assert_eq!(denied(a.does(world, KeyOperation::Renew)).0, KeyDenied::NoEntry, "and does not come back");
+}
+
+#[test]
 fn each_change_and_each_renewal_starts_the_ttl_anew() {
     let (world, a, b) = (&mut World::new(), &mut Process::new("a", 1), &mut Process::new("b", 2));
     let mut revision = a.creates(world, "one");

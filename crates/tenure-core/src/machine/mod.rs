@@ -29,6 +29,7 @@ mod leaving;
 mod lost;
 mod observer;
 mod outlived;
+mod own_writes;
 pub(crate) mod rules;
 mod seeking;
 mod sightings;

@@ -3,19 +3,19 @@ use std::sync::Arc;
 use tenure_store::{StoreClock, StoreTime, Version};
 
 use super::in_flight::SentWrite;
+use super::own_writes::OwnWrites;
 use super::rules::{Walls, is_plausible};
 use super::{Ambient, Attempt, Content, Look, Rules};
 use crate::record::Nonce;
 use crate::{Instant, Token, WallTime};
 
 /// The answers of the store about one key that this process has seen. All its leases of the key share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sightings {
     highest: Token,
     latest: Option<Seen>,
     recalled: Option<Recalled>,
-    /// Nonce of the latest own write of a plain key that was applied, and the instant before it was sent.
-    own: Option<(Nonce, Instant)>,
+    own_writes: OwnWrites,
 }
 
 /// A version that was seen earlier, on the same clock.
@@ -46,6 +46,13 @@ pub struct Seen {
     pub first_time: Option<StoreTime>,
     /// The greatest token that had been seen when the request was sent, if this answer shows less.
     pub went_back: Option<Token>,
+}
+
+impl Default for Sightings {
+    /// Nothing was seen.
+    fn default() -> Self {
+        Self { highest: Token::ZERO, latest: None, recalled: None, own_writes: OwnWrites::default() }
+    }
 }
 
 impl Sightings {
@@ -107,16 +114,20 @@ impl Sightings {
         self.note(rules, write.highest, seen);
     }
 
+    /// Records that this own write of a plain key is sent now.
+    pub(crate) fn note_sent(&mut self, attempt: &Attempt) {
+        self.own_writes.sends(attempt.nonce, attempt.sent);
+    }
+
     /// Records that this own write of a plain key was applied.
-    pub(crate) fn note_own(&mut self, attempt: &Attempt) {
-        self.own = Some((attempt.nonce, attempt.sent));
+    pub(crate) fn note_applied(&mut self, attempt: &Attempt) {
+        self.own_writes.applied(attempt.nonce);
     }
 
     /// Earliest instant at which this version may have been written, as far as this process knows. The answer to an own
     /// write, or the read that found it, may have come much later.
     pub(crate) fn written_from(&self, seen: &Seen) -> Instant {
-        let nonce = seen.identity().map(|(_, nonce)| nonce);
-        let own = self.own.filter(|(own, _)| Some(*own) == nonce).map(|(_, sent)| sent);
+        let own = seen.identity().and_then(|(_, nonce)| self.own_writes.sent(nonce));
         own.into_iter().fold(seen.from.min(seen.sent), Instant::min)
     }
 

@@ -201,7 +201,7 @@ impl KeyCall {
                 () = self.dropped.cancelled() => return Err(self.cancelled()),
             }
             sent = self.clock.now();
-            if !self.memory.with(&self.key, |known| self.machine.send_later(&known.sightings, sent)) {
+            if !self.memory.with(&self.key, |known| self.machine.send_later(&mut known.sightings, sent)) {
                 return Ok(Input::Wake);
             }
         }

@@ -18,8 +18,6 @@ pub(in crate::primitives) struct Entries {
     applied: HashMap<Nonce, Purpose>,
     /// Applied writes that were sent again on the way, and whose sender got the answer to the second copy.
     retried: HashSet<Nonce>,
-    /// Applied writes whose operations have answered so.
-    confirmed: HashSet<Nonce>,
     /// Writes of operations that have answered that nothing was changed.
     denied: HashMap<Nonce, &'static str>,
 }
@@ -65,11 +63,9 @@ impl Entries {
         self.sent.insert(nonce, fact);
     }
 
-    /// The instant before this write was sent, if this incarnation of this process has sent it and knows that it was
-    /// applied.
+    /// The instant before this write was sent, if this incarnation of this process has sent it.
     pub(in crate::primitives) fn own_sent(&self, nonce: Nonce, by: (u16, u32)) -> Option<Instant> {
-        let fact = self.sent.get(&nonce).filter(|fact| fact.by == by && self.confirmed.contains(&nonce))?;
-        Some(fact.sent)
+        self.sent.get(&nonce).filter(|fact| fact.by == by).map(|fact| fact.sent)
     }
 
     /// A write replaces this content. The first judgement is that of K1, the second that of K2, the third that of S5.
@@ -125,8 +121,6 @@ impl Entries {
         };
         if let Some(purpose) = claims {
             return if landed(purpose) {
-                let applied = call.writes.iter().filter(|nonce| self.applied.contains_key(nonce));
-                self.confirmed.extend(applied);
                 Ok(())
             } else {
                 Err(format!("an operation answered {word}, but the store never applied its write"))
