@@ -277,6 +277,31 @@ fn a_hint_is_followed_by_one_read_of_that_slot_and_by_a_try_if_it_is_free() {
 }
 
 #[test]
+fn the_slot_that_was_tried_before_the_contender_listened_is_read_again_because_no_hint_told_of_its_release() {
+    let mut machine = SlotMachine::new(params(2, Patience::Forever));
+    let step = &mut |input| {
+        let mut effects = vec![];
+        machine.step(at(1_000), 0, input, &mut effects);
+        effects
+    };
+    let sight = || SlotSight::Held { record: held(TTL), due: at(1_000) + TTL };
+    step(SlotInput::Start);
+    let tried = step(SlotInput::Size { sent: at(1_000), answer: SizeAnswer::Is(size(2)) });
+    let [SlotEffect::Try(first)] = tried[..] else { panic!("{tried:?}") };
+    // Its holder releases it now.
+    let other = 1 - first;
+    let effects = step(SlotInput::Seen { index: first, sight: sight() });
+    assert!(
+        matches!(effects[..], [SlotEffect::Listen, SlotEffect::Read(index)] if index == other),
+        "{effects:?}"
+    );
+    let effects = step(SlotInput::Seen { index: other, sight: sight() });
+    assert!(matches!(effects[..], [SlotEffect::Read(index)] if index == first), "{effects:?}");
+    let effects = step(SlotInput::Seen { index: first, sight: SlotSight::Free });
+    assert!(matches!(effects[..], [SlotEffect::Try(index)] if index == first), "{effects:?}");
+}
+
+#[test]
 fn a_shrink_between_the_grant_and_the_second_read_of_the_size_gives_the_slot_back() {
     let mut machine = SlotMachine::new(params(5, Patience::Forever));
     let mut effects = vec![];

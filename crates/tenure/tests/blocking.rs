@@ -296,8 +296,7 @@ fn a_set_of_leases_is_held_together_and_lost_together() {
 fn a_full_group_of_slots_names_its_holders_and_a_waiting_thread_is_granted_the_slot_that_is_freed() {
     with_each_store(|store| {
         let (one, other) = (connect(Arc::clone(&store), "one"), connect(store, "other"));
-        // The release may come before the waiting thread receives hints: it then reads the slot after a part of the ttl.
-        let slots = |of: &Coordinator| of.slots("gpu", 2).unwrap().ttl(Duration::from_secs(8));
+        let slots = |of: &Coordinator| of.slots("gpu", 2).unwrap().ttl(TTL);
         let first = slots(&one).value("v").acquire().unwrap();
         let second = slots(&one).try_acquire().unwrap();
         assert_eq!((first.group().as_str(), first.index() + second.index()), ("gpu", 1));

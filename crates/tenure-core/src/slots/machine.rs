@@ -371,6 +371,10 @@ impl SlotMachine {
         if !self.listens && self.params.patience != Patience::Once && self.slots.len() > 1 {
             self.listens = true;
             turn.effects.push(SlotEffect::Listen);
+            // No hint tells of a change since the earlier reads of these slots.
+            for slot in self.slots.iter_mut().filter(|slot| slot.sight.is_some()) {
+                slot.hinted = Some(turn.now);
+            }
         }
         turn.effects.extend(indexes.iter().copied().map(SlotEffect::Read));
         for index in &indexes {
