@@ -51,6 +51,17 @@ pub enum KeyError {
         /// Its first characters.
         start: String,
     },
+    /// The name of a fenced value is too long for its key.
+    #[error(
+        "a fenced value has a name of at most {max} bytes, and this one has {bytes}: shorten {start:?}…",
+        max = Key::FENCED_MAX_BYTES
+    )]
+    FencedTooLong {
+        /// Its length in bytes.
+        bytes: usize,
+        /// Its first characters.
+        start: String,
+    },
 }
 
 impl Key {
@@ -106,6 +117,31 @@ impl Key {
         self.0.strip_prefix(SLOTS).is_some_and(|below| below.is_empty() || below.starts_with('/'))
     }
 
+    /// Maximum length of the name of a fenced value, in bytes.
+    pub const FENCED_MAX_BYTES: usize = Self::MAX_BYTES - FENCED.len() - "/".len();
+
+    /// The key of the fenced value with this name. No user's key can be equal to it, and listings hide it.
+    pub fn fenced_value(name: &Self) -> Result<Self, KeyError> {
+        if name.is_reserved() {
+            return Err(KeyError::Reserved(name.as_str().to_owned()));
+        }
+        if name.as_str().len() > Self::FENCED_MAX_BYTES {
+            let start = name.as_str().chars().take(24).collect();
+            return Err(KeyError::FencedTooLong { bytes: name.as_str().len(), start });
+        }
+        Ok(Self(format!("{FENCED}/{name}").into()))
+    }
+
+    /// The name of the fenced value that has this key; `None` for every other key.
+    pub fn fenced_name(&self) -> Option<Self> {
+        Self::parse(self.0.strip_prefix(FENCED)?.strip_prefix('/')?).ok()
+    }
+
+    /// True for the keys of fenced values, which contain the tokens of fences.
+    pub fn is_of_fences(&self) -> bool {
+        self.0.strip_prefix(FENCED).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    }
+
     /// The encoded name of a group, and the last segment of the key.
     fn in_group(&self) -> Option<(&str, &str)> {
         let (encoded, last) = self.0.strip_prefix(SLOTS)?.strip_prefix('/')?.split_once('/')?;
@@ -124,9 +160,10 @@ impl Key {
     }
 
     /// True if [`Scratch::sweep`](crate::Scratch::sweep) may remove it: one of Tenure's own keys, but not
-    /// [`scratch`](Self::scratch), which every safety check uses, and not [one of slots](Self::is_of_slots).
+    /// [`scratch`](Self::scratch), which every safety check uses, not [one of slots](Self::is_of_slots), and not [one of
+    /// fences](Self::is_of_fences).
     pub fn may_be_swept(&self) -> bool {
-        self.is_reserved() && *self != Self::scratch() && !self.is_of_slots()
+        self.is_reserved() && *self != Self::scratch() && !self.is_of_slots() && !self.is_of_fences()
     }
 
     /// Refuses a sweep of a key that [may not be swept](Self::may_be_swept). Stores call it before they send anything.
@@ -134,12 +171,15 @@ impl Key {
         if self.may_be_swept() {
             return Ok(());
         }
-        let why = format!("{self} may contain data of a lease, and is not removed");
+        let why = format!("{self} may contain data of a lease or a fence, and is not removed");
         Err(StoreError::refused(Reason::Invalid, why))
     }
 
-    /// The key as messages name it: `lease billing/nightly`, or `slot 3 of gpu`.
+    /// The key as messages name it: `lease billing/nightly`, `slot 3 of gpu`, or `fenced value report`.
     pub fn titled(&self) -> String {
+        if let Some(name) = self.fenced_name() {
+            return format!("fenced value {name}");
+        }
         match (self.group(), self.slot_index()) {
             (Some(group), Some(index)) => format!("slot {index} of {group}"),
             (Some(group), None) => format!("the size of {group}"),
@@ -220,6 +260,9 @@ const RESERVED: &str = ".tenure";
 /// The first segments of the keys of all groups of slots.
 pub(crate) const SLOTS: &str = ".tenure/slots";
 
+/// The first segments of the keys of all fenced values.
+pub(crate) const FENCED: &str = ".tenure/fenced";
+
 /// The last segment of the key of a group's size.
 const SIZE: &str = "size";
 
@@ -280,7 +323,8 @@ mod tests {
         assert!(Key::from_stored(".tenure/probe/1/a").unwrap().may_be_swept());
         let group = key("gpu");
         let slots = [Key::group_size(&group).unwrap(), Key::group_slot(&group, 3).unwrap()];
-        for kept in [Key::scratch(), key("backup"), key(".tenured/probe")].into_iter().chain(slots) {
+        let fenced = Key::fenced_value(&key("report")).unwrap();
+        for kept in [Key::scratch(), key("backup"), key(".tenured/probe"), fenced].into_iter().chain(slots) {
             let refused = kept.must_be_sweepable().unwrap_err();
             assert!(
                 matches!(refused, StoreError::Refused(refused) if refused.reason == Reason::Invalid),
@@ -349,6 +393,32 @@ mod tests {
             assert_eq!(slot.slot_index(), None, "{name}");
         }
         assert!(!Key::from_stored(".tenure/slotsy/gpu/1").unwrap().is_of_slots());
+    }
+
+    #[test]
+    fn the_key_of_a_fenced_value_is_no_users_key_and_names_the_value() {
+        for name in ["report", "reports/today.csv", "100%", ".tenured", "Ünïcødé/键"] {
+            let own = Key::fenced_value(&key(name)).unwrap();
+            assert_eq!(own.as_str(), format!(".tenure/fenced/{name}"));
+            assert_eq!(own.fenced_name(), Some(key(name)));
+            assert_eq!(own.titled(), format!("fenced value {name}"));
+            assert!(own.is_reserved() && own.is_of_fences() && !own.is_of_slots());
+            assert!(Key::parse(own.as_str()).is_err(), "no user can name it");
+            assert_eq!(Key::from_stored(own.as_str()).unwrap(), own);
+        }
+        for other in [".tenure/fenced", ".tenure/fencedy/a", ".tenure/slots/a/1", "report"] {
+            assert_eq!(Key::from_stored(other).unwrap().fenced_name(), None, "{other}");
+        }
+        assert!(!Key::from_stored(".tenure/fencedy/a").unwrap().is_of_fences());
+    }
+
+    #[test]
+    fn a_fenced_value_whose_key_would_be_too_long_is_refused_with_the_limit() {
+        let longest = key(&"x".repeat(Key::FENCED_MAX_BYTES));
+        assert_eq!(Key::fenced_value(&longest).unwrap().as_str().len(), Key::MAX_BYTES);
+        let error = Key::fenced_value(&key(&"x".repeat(Key::FENCED_MAX_BYTES + 1))).unwrap_err();
+        assert!(error.to_string().starts_with("a fenced value has a name of at most 185 bytes"), "{error}");
+        assert!(matches!(Key::fenced_value(&Key::scratch()), Err(KeyError::Reserved(_))));
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod reading;
 mod scratch;
 mod store;
 mod time;
+mod token;
 mod version;
 mod write;
 
@@ -63,5 +64,6 @@ pub use reading::{Entry, Reading};
 pub use scratch::Scratch;
 pub use store::{BoxFuture, BoxStream, Store, StoreFuture};
 pub use time::StoreTime;
+pub use token::{Token, TokenError};
 pub use version::Version;
 pub use write::Write;
