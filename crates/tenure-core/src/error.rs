@@ -1,5 +1,6 @@
 use std::fmt;
 
+use tenure_fence::FenceError;
 use tenure_store::{BoxError, KeyError, Reason, StoreError};
 
 use crate::HolderError;
@@ -24,6 +25,8 @@ pub enum ErrorKind {
     Held,
     /// The lease is no longer held. Stop acting.
     Lost,
+    /// The resource refused a write, because a newer holder has been there. Stop for good.
+    Fenced,
     /// The store is unreachable or does not answer. Try again later.
     Unavailable,
     /// The store cannot do, or does not do, what leases need. Fix the deployment.
@@ -122,6 +125,20 @@ impl From<KeyError> for Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::new(ErrorKind::from(&error), error.to_string()).because(error)
+    }
+}
+
+/// The error of a fence. Its source is the [`FenceError`].
+impl From<FenceError> for Error {
+    fn from(error: FenceError) -> Self {
+        let kind = match &error {
+            FenceError::Stale { .. } => ErrorKind::Fenced,
+            FenceError::OtherLease { .. } | FenceError::NotGranted { .. } => ErrorKind::Invalid,
+            FenceError::WentBack { .. } | FenceError::Foreign { .. } => ErrorKind::Corrupt,
+            FenceError::Refused { reason, .. } => (*reason).into(),
+            _ => ErrorKind::Unavailable,
+        };
+        Self::new(kind, error.to_string()).because(error)
     }
 }
 

@@ -34,7 +34,6 @@ pub mod record;
 pub mod set;
 pub mod slots;
 mod timing;
-mod token;
 mod wall_time;
 mod works;
 
@@ -43,7 +42,8 @@ pub use drift::Drift;
 pub use error::{Error, ErrorKind};
 pub use holder::{Holder, HolderError};
 pub use instant::Instant;
+#[doc(inline)]
+pub use tenure_store::{Token, TokenError};
 pub use timing::{Timing, TimingBuilder};
-pub use token::{Token, TokenError};
 pub use wall_time::WallTime;
 pub use works::Works;

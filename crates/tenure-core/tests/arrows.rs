@@ -38,10 +38,17 @@ fn the_contract_depends_on_nothing_but_bytes_futures_and_errors() {
 }
 
 #[test]
-fn the_protocol_depends_on_the_contract_and_on_nothing_that_does_io() {
+fn the_contract_of_fences_depends_on_the_contract_alone() {
+    let mut names = dependencies("tenure-fence");
+    names.sort();
+    assert_eq!(names, ["percent_encoding", "tenure_store", "thiserror"]);
+}
+
+#[test]
+fn the_protocol_depends_on_the_contracts_and_on_nothing_that_does_io() {
     let mut names = dependencies("tenure-core");
     names.sort();
-    assert_eq!(names, ["bytes", "jiff", "serde", "serde_json", "tenure_store", "thiserror"]);
+    assert_eq!(names, ["bytes", "jiff", "serde", "serde_json", "tenure_fence", "tenure_store", "thiserror"]);
     let everything = tree("tenure-core", &[]);
     for io in ["tokio", "rustix", "nix", "libc", "mio", "socket2", "getrandom", "tenure"] {
         assert!(!everything.iter().any(|name| name == io), "tenure-core depends on {io}: {everything:?}");

@@ -10,6 +10,7 @@ const SAME_NOTION: &[(&str, &str, &str)] = &[
     ("tenure", "Coordinator", BLOCKING),
     ("tenure", "CoordinatorBuilder", BLOCKING),
     ("tenure", "Election", BLOCKING),
+    ("tenure", "Fenced", BLOCKING),
     ("tenure", "Keys", BLOCKING),
     ("tenure", "Lease", BLOCKING),
     ("tenure", "LeaseSet", BLOCKING),

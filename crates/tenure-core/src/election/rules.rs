@@ -48,7 +48,7 @@ pub trait ElectionRules: fmt::Debug + Send + Sync {
     fn is_permanent(&self, kind: ErrorKind) -> bool {
         match kind {
             ErrorKind::Held | ErrorKind::Lost | ErrorKind::Unavailable => false,
-            ErrorKind::Unsupported | ErrorKind::Invalid | ErrorKind::Corrupt => true,
+            ErrorKind::Fenced | ErrorKind::Unsupported | ErrorKind::Invalid | ErrorKind::Corrupt => true,
         }
     }
 

@@ -62,7 +62,7 @@ impl Seat {
     /// The token of the latest term of this node.
     #[cfg(feature = "tower")]
     pub(super) fn latest(&self) -> tenure_core::Token {
-        tenure_core::Token::new(self.latest.load(Ordering::Relaxed)).unwrap_or_default()
+        tenure_core::Token::new(self.latest.load(Ordering::Relaxed)).unwrap_or(tenure_core::Token::ZERO)
     }
 
     fn lease(&self) -> Option<Arc<Lease>> {

@@ -133,6 +133,12 @@ impl Drop for TermOwner {
     }
 }
 
+impl AsRef<Lease> for Term {
+    fn as_ref(&self) -> &Lease {
+        self.lease()
+    }
+}
+
 impl fmt::Debug for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Term").field(self.lease()).finish()

@@ -9,8 +9,8 @@ use crate::clock::Clock;
 /// of the present term first.
 #[derive(Debug, Default)]
 pub(crate) struct BeliefMirror {
-    /// The token of the latest term. Only writers lock it.
-    term: Mutex<Token>,
+    /// The token of the latest term, once there was one. Only writers lock it.
+    term: Mutex<Option<Token>>,
     /// The deadline in nanoseconds; zero without a belief.
     deadline: AtomicU64,
 }
@@ -22,8 +22,8 @@ impl BeliefMirror {
     /// Each call copies the state at that moment, so the last one copies the last state, in whatever order threads arrive.
     pub(super) fn copy(&self, token: Token, belief: &Belief) {
         let mut term = self.term.lock().unwrap_or_else(PoisonError::into_inner);
-        if token >= *term {
-            *term = token;
+        if Some(token) >= *term {
+            *term = Some(token);
             let nanos = belief.deadline().map_or(0, |deadline| deadline.as_nanos());
             self.deadline.store(nanos, Ordering::SeqCst);
         }

@@ -74,7 +74,8 @@ pub(crate) fn unwritable(foreign: &record::Foreign) -> CallAnswer {
     CallAnswer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
 }
 
-fn is_new(version: &Version, expect: &Expect) -> bool {
+/// True if a write under this condition can have got this version.
+pub(crate) fn is_new(version: &Version, expect: &Expect) -> bool {
     !version.as_str().is_empty() && *expect != Expect::Version(version.clone())
 }
 

@@ -175,7 +175,7 @@ fn input_after_latch(held: &HeldLease) -> Option<Input> {
 
 /// Error for a term of another process that could not be ended.
 fn not_ended_error(entry: &LeaseEntry, store: &str) -> Error {
-    let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or_default());
+    let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or(Token::ZERO));
     let sentence = format!(
         "{} of {holder} (token {token}) on {store} could not be released: try again, or wait until it runs out \
          within {}",
@@ -199,7 +199,7 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
     match left {
         Left::Vacated | Left::Nothing => None,
         Left::Lapsing => {
-            let token = entry.token().unwrap_or_default();
+            let token = entry.token().unwrap_or(Token::ZERO);
             let what =
                 format!("{} of {holder} (token {token}) on {store} could not be vacated", entry.key.titled());
             Some(unavailable_error(

@@ -56,6 +56,13 @@ pub enum Event {
         /// The token now; `None` if there is no record.
         shown: Option<Token>,
     },
+    /// A fenced resource refused a write of this holder, because a newer one has been there.
+    Fenced {
+        /// The resource.
+        resource: Arc<str>,
+        /// The greatest token that the resource has seen.
+        highest: Token,
+    },
 }
 
 impl From<machine::Event> for Event {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tenure_core::machine::Lost;
 use tenure_core::{Belief, Holder, Token, Works};
+use tenure_fence::FencingToken;
 use tenure_store::Key;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,7 @@ pub(crate) struct HeldLease {
     pub(crate) key: Key,
     pub(crate) holder: Arc<Holder>,
     pub(crate) token: Token,
+    pub(crate) fencing_token: FencingToken,
     pub(crate) store: Arc<str>,
     clock: Arc<dyn Clock>,
     fork_guard: ForkGuard,
@@ -52,8 +54,11 @@ pub(crate) struct Granted {
 
 impl HeldLease {
     pub(crate) fn new(granted: Granted, clock: Arc<dyn Clock>, fork_guard: ForkGuard) -> Self {
+        let fencing_token =
+            FencingToken::new(granted.key.clone(), granted.token).expect("a granted token is not zero");
         Self {
             key: granted.key,
+            fencing_token,
             holder: granted.holder,
             token: granted.token,
             store: granted.store,

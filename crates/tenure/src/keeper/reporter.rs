@@ -102,7 +102,7 @@ impl Report {
                 Event::Renewed { .. } => Level::DEBUG,
                 Event::Granted { .. } | Event::Lost(_) | Event::Left(_) | Event::Denied(_) => Level::INFO,
                 Event::AtRisk(_) | Event::Keeping { .. } | Event::Outlived { .. } => Level::WARN,
-                Event::WentBack { .. } => Level::ERROR,
+                Event::WentBack { .. } | Event::Fenced { .. } => Level::ERROR,
             },
             Self::Breach { .. } | Self::SameToken { .. } => Level::ERROR,
             Self::Forgotten { .. } => Level::INFO,
@@ -189,6 +189,10 @@ fn trace(report: &Report) {
                 Event::WentBack { seen, shown } => tracing::error!(
                     store, key, holder = %it.holder, %seen, shown = shown.map(|token| token.get()),
                     "a token went back: the record was deleted, restored or tampered with"
+                ),
+                Event::Fenced { resource, highest } => tracing::error!(
+                    store, key, holder = %it.holder, token, resource = &**resource, %highest,
+                    "a resource refused a write: a newer holder has been there"
                 ),
             }
         }

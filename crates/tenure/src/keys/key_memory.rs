@@ -1,12 +1,13 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::machine::Sightings;
 use tenure_store::Key;
 
 use crate::clock::Instant;
 use crate::keeper::HostState;
+use crate::trust::Trust;
 
 /// Memory of the plain keys that a coordinator has seen: a change of an entry that was seen a moment ago is one write.
 pub(crate) struct KeyMemory {
@@ -28,6 +29,11 @@ pub(super) struct KnownKey {
 impl KeyMemory {
     pub(crate) fn new(host: HostState) -> Self {
         Self { keys: Mutex::default(), host }
+    }
+
+    /// Trust in the store, which the keeper shares.
+    pub(crate) fn trust(&self) -> Arc<Trust> {
+        Arc::clone(&self.host.trust)
     }
 
     /// Uses the state of one key. The lock is held during the call, which never waits.

@@ -18,7 +18,7 @@ use crate::{Error, ErrorKind};
 /// assert!("9007199254740992".parse::<Revision>().is_err(), "at most 2^53 - 1");
 /// # Ok::<(), tenure::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(Token);
 
 impl Revision {
