@@ -7,6 +7,7 @@ pub(crate) mod fork;
 pub(crate) mod inotify;
 pub(crate) mod logbook;
 pub(crate) mod owner;
+pub(crate) mod pause;
 mod process_holder;
 pub(crate) mod verdicts;
 pub(crate) mod witness;

@@ -31,6 +31,14 @@ impl FileSystem {
         self.is_local() && self.0 != OVERLAY
     }
 
+    /// True if the size of a file that grew reaches the disk only after all bytes that the disk had in its cache before.
+    ///
+    /// ext4 writes the size in a transaction of its journal, and flushes the disk's cache before it commits one. It replaces
+    /// bytes in place, so that they need no metadata. Others, such as btrfs, write them elsewhere.
+    pub(crate) fn grows_after_earlier_writes(self) -> bool {
+        self.0 == EXT4
+    }
+
     /// Reason why it is not accepted unless named.
     pub(crate) fn lacks(self) -> &'static str {
         self.known().map_or(UNKNOWN, |known| known.lacks.unwrap_or("nothing"))
@@ -55,6 +63,7 @@ impl fmt::Display for FileSystem {
     }
 }
 
+const EXT4: u32 = 0x0000_ef53;
 const OVERLAY: u32 = 0x794c_7630;
 
 const UNKNOWN: &str = "it is not known whether its locks and renames can be relied on";
@@ -79,7 +88,7 @@ const fn lacking(number: u32, name: &'static str, lacks: &'static str) -> KnownK
 /// store tests their behaviour in its directory. An overlay is local, because its upper layer belongs to one mount at a
 /// time; lock files are opened for writing, so that they are in that layer before they are locked.
 const KNOWN: &[KnownKind] = &[
-    local(0x0000_ef53, "ext4"),
+    local(EXT4, "ext4"),
     local(0x5846_5342, "xfs"),
     local(0x9123_683e, "btrfs"),
     local(0x0102_1994, "tmpfs"),

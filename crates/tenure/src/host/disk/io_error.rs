@@ -21,10 +21,14 @@ impl IoError {
         Self { what, path: path.display().to_string(), errno, advice: advice(errno) }
     }
 
+    /// The action that the caller can take.
+    pub(crate) fn reason(&self) -> Reason {
+        reason(self.errno)
+    }
+
     /// The call certainly had no effect.
     pub(crate) fn refused(self) -> StoreError {
-        let reason = reason(self.errno);
-        StoreError::refused(reason, self)
+        StoreError::refused(self.reason(), self)
     }
 
     /// The call may have had an effect.
@@ -53,6 +57,23 @@ fn reason(errno: Errno) -> Reason {
         // A full disk, no descriptors, no memory, a failing disk, a missing directory: these may pass.
         _ => Reason::Unreachable,
     }
+}
+
+/// True for errors of a rename or an unlink that occur before any change. A failing disk may fail in the middle.
+pub(crate) fn had_no_effect(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOENT
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::ROFS
+            | Errno::NOSPC
+            | Errno::DQUOT
+            | Errno::ISDIR
+            | Errno::NOTDIR
+            | Errno::BUSY
+            | Errno::NOMEM
+    )
 }
 
 fn advice(errno: Errno) -> &'static str {

@@ -9,9 +9,9 @@ use super::directory::Directory;
 /// replaces the lock of a stopped owner: during a replacement no removal runs. The kernel releases it when its owner
 /// dies.
 #[derive(Debug)]
-pub(super) struct Gate(OwnedFd);
+pub(super) struct RemovalGate(OwnedFd);
 
-impl Gate {
+impl RemovalGate {
     /// Takes the gate if it is free; `None` if not.
     pub(super) fn try_take(directory: &Directory) -> rustix::io::Result<Option<Self>> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -24,7 +24,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for RemovalGate {
     fn drop(&mut self) {
         // Explicit: a process that was forked in the meantime has a copy of the descriptor.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);

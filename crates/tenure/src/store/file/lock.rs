@@ -6,10 +6,10 @@ use tenure_store::{Key, StoreError};
 
 use super::damaged::Damaged;
 use super::directory::Directory;
-use super::gate::Gate;
-use super::owner::Owner;
+use super::gate::RemovalGate;
 use super::{name, temporary};
 use crate::host::disk::io_error::IoError;
+use crate::host::disk::lock_owner::LockOwner;
 
 /// The lock of one key, held. The kernel releases it when its owner dies.
 ///
@@ -31,7 +31,7 @@ use crate::host::disk::io_error::IoError;
 ///   is among those that are unlinked after the replacement.
 /// * If the former owner renames before its file is unlinked, the new owner compares after that, and sees the result.
 /// * Other writers at this moment lose their temporary file, too. Their write is refused without effect, and retried.
-/// * A removal has no such file. It also takes the [gate](Gate), and no lock is replaced while the gate is taken.
+/// * A removal has no such file. It also takes the [gate](RemovalGate), and no lock is replaced while the gate is taken.
 #[derive(Debug)]
 pub(super) struct KeyLock(OwnedFd);
 
@@ -80,12 +80,12 @@ impl KeyLock {
     /// Replaces the lock of this key if its owner is stopped; `false` if it is not, or if that is unknown.
     pub(super) fn replace_if_stopped(directory: &Directory, key: &Key) -> rustix::io::Result<bool> {
         let name = name::lock(key);
-        let is_stopped = || Owner::of(directory, &name).is_some_and(|owner| owner.is_stopped());
+        let is_stopped = || LockOwner::of(directory, &name).is_some_and(|owner| owner.is_stopped());
         if !is_stopped() {
             return Ok(false);
         }
         // Only one process removes or replaces at a time, so the replaced lock is the inspected one.
-        let Some(_gate) = Gate::try_take(directory)? else { return Ok(false) };
+        let Some(_gate) = RemovalGate::try_take(directory)? else { return Ok(false) };
         if !is_stopped() {
             return Ok(false);
         }

@@ -12,7 +12,6 @@ mod lock;
 mod loss;
 mod mark;
 mod name;
-mod owner;
 mod read;
 mod remove;
 mod shared;
@@ -27,7 +26,6 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{StreamExt, TryFutureExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -41,6 +39,7 @@ pub use builder::FileBuilder;
 use crate::Error;
 use crate::clock::Clock;
 use crate::host::disk::{directory, filesystem, path_safety};
+use crate::host::pause::pause;
 use shared::FileInner;
 
 /// A store in a directory on the local disk. Clones are the same store.
@@ -218,11 +217,6 @@ fn random() -> u128 {
     // it.
     getrandom::fill(&mut bytes).expect("the kernel gives randomness");
     u128::from_ne_bytes(bytes).max(IMPOSSIBLE + 1)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a worker waits for another process, for a moment")]
-fn pause(span: Duration) {
-    std::thread::sleep(span);
 }
 
 /// The machine's wall clock in microseconds since 1970.

@@ -6,12 +6,12 @@ use rustix::io::Errno;
 use tenure_store::{Conflict, Expect, Key, Removal, StoreError, Version};
 
 use super::directory::Directory;
-use super::gate::Gate;
+use super::gate::RemovalGate;
 use super::lock::KeyLock;
 use super::mark::Mark;
 use super::name;
-use super::write::{had_no_effect, is_as_expected};
-use crate::host::disk::io_error::IoError;
+use super::write::is_as_expected;
+use crate::host::disk::io_error::{IoError, had_no_effect};
 
 /// A pending removal.
 #[derive(Debug)]
@@ -95,11 +95,11 @@ impl Remove {
 }
 
 /// The gate, if locks may be replaced on this file system; `None` if another process has it.
-pub(super) fn gate(directory: &Directory, local: bool) -> Result<Option<Option<Gate>>, StoreError> {
+pub(super) fn gate(directory: &Directory, local: bool) -> Result<Option<Option<RemovalGate>>, StoreError> {
     if !local {
         return Ok(Some(None));
     }
-    let gate = Gate::try_take(directory)
+    let gate = RemovalGate::try_take(directory)
         .map_err(|errno| IoError::new("cannot lock", directory.path(), errno).refused())?;
     Ok(gate.map(Some))
 }

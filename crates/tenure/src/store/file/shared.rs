@@ -13,11 +13,11 @@ use super::envelope::{Envelope, Stamp};
 use super::lock::KeyLock;
 use super::loss::HeldKeyWatch;
 use super::mark::Mark;
-use super::owner::Owner;
 use super::remove::{RemovalTry, Remove};
 use super::write::{self, Write, WriteTry};
 use super::{File, list, name, read, sweep, temporary, wall_micros, watch};
 use crate::clock::{BootClock, Clock, Domain, Instant};
+use crate::host::disk::lock_owner::LockOwner;
 use crate::host::workers::Workers;
 
 /// The state that all calls of an open store share.
@@ -169,7 +169,7 @@ impl FileInner {
 
     async fn lock_kept_error(&self, lock: &str) -> StoreError {
         let (inner, name) = (Arc::clone(&self.inner), lock.to_owned());
-        let owner = self.workers.run(move || Owner::of(&inner.directory, &name)).await.ok().flatten();
+        let owner = self.workers.run(move || LockOwner::of(&inner.directory, &name)).await.ok().flatten();
         let lock = self.directory().path_of(lock);
         let lock = lock.display();
         let who = owner.map_or_else(

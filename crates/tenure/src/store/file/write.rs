@@ -1,14 +1,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rustix::io::Errno;
 use tenure_store::{Conflict, Expect, Key, Put, StoreError, StoreTime, Version};
 
 use super::directory::Directory;
 use super::lock::KeyLock;
 use super::temporary::{OwnedTemporary, Temporary};
 use super::{name, read};
-use crate::host::disk::io_error::IoError;
+use crate::host::disk::io_error::{IoError, had_no_effect};
 
 /// A write that is on the disk under a temporary name, and waits for the lock of its key.
 #[derive(Debug)]
@@ -105,21 +104,4 @@ impl Write {
 
 impl WriteTry {
     pub(super) const CONFLICT: Put = Put::Conflict(Conflict);
-}
-
-/// True for errors of a rename or an unlink that occur before any change. A failing disk may fail in the middle.
-pub(super) fn had_no_effect(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::NOENT
-            | Errno::ACCESS
-            | Errno::PERM
-            | Errno::ROFS
-            | Errno::NOSPC
-            | Errno::DQUOT
-            | Errno::ISDIR
-            | Errno::NOTDIR
-            | Errno::BUSY
-            | Errno::NOMEM
-    )
 }

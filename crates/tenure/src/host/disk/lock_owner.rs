@@ -4,15 +4,15 @@ use super::directory::Directory;
 
 /// The process that has the lock of a file, according to `/proc`.
 #[derive(Debug)]
-pub(super) struct Owner {
+pub(crate) struct LockOwner {
     pid: i32,
     command: String,
     stopped: bool,
 }
 
-impl Owner {
+impl LockOwner {
     /// The owner; `None` if the file is not locked, or if this process cannot see by whom.
-    pub(super) fn of(directory: &Directory, name: &str) -> Option<Self> {
+    pub(crate) fn of(directory: &Directory, name: &str) -> Option<Self> {
         let inode = directory.status_of(name).ok()?.st_ino;
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
         let mut owners = locks.lines().filter_map(|line| owner_in(line, inode));
@@ -26,12 +26,12 @@ impl Owner {
         Some(Self { pid, command, stopped: matches!(state, 'T' | 't') })
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for LockOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, command, stopped } = self;
         write!(f, "process {pid} ({command}) has the lock")?;
