@@ -25,6 +25,7 @@ mod helpers;
 mod home;
 mod http;
 mod mounted;
+mod nats;
 mod port;
 mod postgres;
 mod process;
@@ -48,6 +49,7 @@ pub use comparison::{ComparedLock, Comparison, Effort, LockKind, OpenedLock, Slo
 pub use forward::ForwardProxy;
 pub use helpers::{block_on, key, quota, race, shell, skipped};
 pub use mounted::{FileSystem, Mounted, tests_in};
+pub use nats::NatsServer;
 pub use postgres::{PgBouncer, PostgresKind, PostgresServer, PostgresSetup};
 pub use process_table::{
     children_of, command_line, exit_code, is_alive, is_running, parent_of, process_numbers, session_of,

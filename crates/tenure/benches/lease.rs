@@ -2,6 +2,7 @@
 //!
 //! Times are printed and never asserted, because they depend on the machine. Compare the ratios.
 
+mod gate;
 mod slots;
 
 use std::fs;
@@ -20,6 +21,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     println!("{}", Samples::heading());
     check(&runtime);
+    gate::gate();
     in_memory(&runtime);
     on_a_disk(&runtime);
     plain_key(&runtime);

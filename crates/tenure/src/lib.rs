@@ -10,6 +10,7 @@ pub mod blocking;
 pub mod clock;
 mod coordinator;
 pub mod election;
+pub mod fence;
 mod host;
 mod keeper;
 mod keys;
@@ -49,6 +50,18 @@ struct Readme;
 #[doc = include_str!("../../../docs/concepts/slots.md")]
 struct SlotsPage;
 
+#[cfg(all(doctest, feature = "tower"))]
+#[doc = include_str!("../../../docs/concepts/fencing-http.md")]
+struct FencingHttpPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/fencing.md")]
+struct FencingPage;
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/set.md")]
 struct SetPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/fenced-values.md")]
+struct FencedValuesPage;

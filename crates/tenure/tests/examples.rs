@@ -312,3 +312,52 @@ fn three_of_four_indexers_work_and_the_fourth_takes_over_the_slot_of_a_killed_on
     assert_eq!(fourth.line(), "stopping");
     assert_eq!(fourth.end().code(), Some(0));
 }
+
+#[test]
+fn a_paused_writer_writes_twice_without_a_fence_and_is_refused_with_one() {
+    let Some(mut example) = Running::start("fencing", &Leases::new()) else { return };
+    let mut lines = Vec::new();
+    while let Some(line) = Some(example.line()).filter(|line| !line.is_empty()) {
+        lines.push(line);
+    }
+    assert_eq!(example.end().code(), Some(0), "{lines:?}");
+    let begin = [
+        "  A has checked its lease, and is paused before it writes payment 3",
+        "  B took over while A was paused",
+        "  B wrote payment 3",
+    ];
+    let stops = "  A stops: its check reports Lost";
+    assert_eq!(lines[0], "without a fence:");
+    assert_eq!(lines[1..4], begin);
+    assert_eq!(
+        lines[4..7],
+        ["  A wrote payment 3, too late", stops, "  the ledger has [\"payment 3\", \"payment 3\"]"]
+    );
+    assert_eq!(lines[7], "with a fence:");
+    assert_eq!(lines[8..11], begin);
+    assert!(
+        lines[11].starts_with("  the ledger refused token ") && lines[11].contains("of lease settlement"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[12..], [stops, "  the ledger has [\"payment 3\"]"]);
+}
+
+#[test]
+fn a_fenced_endpoint_refuses_the_late_writer_also_after_its_restart() {
+    let leases = Leases::new();
+    // The second run finds the mark and the record of the first one.
+    for _ in 0..2 {
+        let Some(mut example) = Running::start("fenced_endpoint", &leases) else { return };
+        for line in [
+            "A writes: 200 OK",
+            "B writes: 200 OK",
+            "A writes late: 409 Conflict",
+            "A writes after a restart of the server: 409 Conflict",
+            "B writes again: 200 OK",
+            "",
+        ] {
+            assert_eq!(example.line(), line);
+        }
+        assert_eq!(example.end().code(), Some(0));
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tenure::fence::FenceError;
 use tenure::record::{self, Nonce};
 use tenure::store::Memory;
 use tenure::store::memory::GetFault;
@@ -381,6 +382,34 @@ async fn an_inconclusive_check_is_neither_remembered_nor_forgotten() {
     store.memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
     assert_eq!(again().await.unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(has_sound(&directory));
+}
+
+#[tokio::test]
+async fn a_breach_seen_by_a_fenced_value_ends_the_grants_of_leases_and_the_other_way_round() {
+    for by_value in [true, false] {
+        let (directory, store) = (Directory::new(), Remote::new());
+        let coordinator = directory.connect(&store).await.unwrap();
+        let (value, token) = (coordinator.fenced("report").unwrap(), "billing=7".parse().unwrap());
+        value.write(&token, "one").await.unwrap();
+        let lease = hold(&coordinator, "k").await;
+        store.lies.keeps_version.store(true, Ordering::SeqCst);
+        if by_value {
+            let error = value.write(&token, "two").await.unwrap_err();
+            assert!(
+                matches!(error, FenceError::Unknown { .. }),
+                "it landed, and its fence cannot be relied on: {error}"
+            );
+        } else {
+            lease.renew().await.unwrap_err();
+        }
+        store.lies.keeps_version.store(false, Ordering::SeqCst);
+        let refused = request(&coordinator, "another").acquire().await.unwrap_err();
+        assert!(refused.to_string().contains("which is not new"), "{refused}");
+        let error = tenure::Error::from(value.write(&token, "three").await.unwrap_err());
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("the store broke a promise"), "{error}");
+        assert!(value.read().await.unwrap().is_some(), "reads continue");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ use tenure_core::{Holder, Token};
 use tenure_store::Key;
 use tokio_util::sync::CancellationToken;
 
+use super::Fenced;
+use crate::fence::FencingToken;
 use crate::{Error, Lost, WitnessPart, WorkGuard};
 
 /// A granted lease. Threads share it by reference. Dropping it releases it without waiting.
@@ -19,6 +21,7 @@ pub struct Lease(pub(super) crate::Lease);
 impl Lease {
     same! { answers of Lease:
         token() -> Token;
+        fencing_token() -> &FencingToken;
         key() -> &Key;
         holder() -> &Holder;
         remaining() -> Duration;
@@ -27,6 +30,11 @@ impl Lease {
         cancellation_token() -> CancellationToken;
         work_guard() -> Result<WorkGuard, Error>;
         witness(part: WitnessPart) -> Result<Option<OwnedFd>, Error>;
+    }
+
+    /// See [`Lease::fenced`](crate::Lease::fenced).
+    pub fn fenced<'a, F: ?Sized>(&'a self, fence: &'a F) -> Fenced<'a, F> {
+        Fenced(self.0.fenced(fence))
     }
 
     same! { waits of Lease:

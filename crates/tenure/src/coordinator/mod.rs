@@ -17,6 +17,7 @@ use tenure_core::record::Record;
 use tenure_store::{Guarantees, Key, Prefix, Store};
 
 use crate::election::Election;
+use crate::fence::FencedValue;
 use crate::host::witness::Survivors;
 use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{Command, Connection};
@@ -72,6 +73,15 @@ impl Coordinator {
     /// The plain keys of the store, for a new owner with a random secret. [`Keys::owner`] sets another one.
     pub fn keys(&self) -> Keys {
         Keys::new(self.connection.clone(), Arc::clone(&self.keys))
+    }
+
+    /// The fenced value with this name: content that is written under a lease, and that refuses the writes of an earlier
+    /// holder.
+    ///
+    /// The name follows the rules of keys. It is no key: a lease or a plain key of the same name is another thing.
+    pub fn fenced(&self, name: impl AsRef<str>) -> Result<FencedValue, Error> {
+        let key = Key::fenced_value(&Key::parse(name.as_ref())?)?;
+        Ok(FencedValue::through(self.connection.clone(), self.keys.trust(), key))
     }
 
     /// An election with this name: the nodes compete for the lease of this key.

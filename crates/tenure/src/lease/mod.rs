@@ -16,6 +16,7 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use tenure_core::machine::Lost;
 use tenure_core::{Holder, Token};
+use tenure_fence::FencingToken;
 use tenure_store::Key;
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +25,9 @@ pub(crate) use keeper_call::KeeperCall;
 pub use request::Request;
 pub use work_guard::WorkGuard;
 
+use crate::fence::{Fenced, IdempotencyKey};
 use crate::host::witness::WitnessPart;
-use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
+use crate::keeper::{Command, Event, EventReport, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
 use crate::{Error, ErrorKind};
 
 /// A granted lease. Share it by reference. Dropping it releases it.
@@ -66,6 +68,25 @@ impl Lease {
     /// The token. Send it with every write.
     pub fn token(&self) -> Token {
         self.shared.token
+    }
+
+    /// The token with the name of the lease, for a resource that is fenced by hand: a message, a request, a statement of
+    /// one's own. Take it anew for each write, after a [`check`](Self::check).
+    pub fn fencing_token(&self) -> &FencingToken {
+        &self.shared.fencing_token
+    }
+
+    /// This resource, written under the token of this lease. It refuses the write if a newer holder has been there.
+    pub fn fenced<'a, F: ?Sized>(&'a self, fence: &'a F) -> Fenced<'a, F> {
+        Fenced::new(self, fence)
+    }
+
+    /// The key of a request to a system that has no fence, but drops a second request with the same key: mail, a payment, a
+    /// third party's API. The sequence number is one of the caller's: every request of this term needs its own, and a
+    /// repetition the same. Fails if the lease is lost: send nothing then.
+    pub fn idempotency_key(&self, sequence: u64) -> Result<IdempotencyKey, Error> {
+        self.check()?;
+        Ok(IdempotencyKey::new(self.fencing_token(), sequence))
     }
 
     /// The key.
@@ -197,6 +218,14 @@ impl Lease {
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.shared.is_held()
+    }
+
+    /// Reports that a resource refused a write of this holder.
+    pub(crate) fn report_refusal(&self, resource: &str, highest: Token) {
+        let HeldLease { store, key, holder, token, .. } = &*self.shared;
+        let event = Event::Fenced { resource: resource.into(), highest };
+        let (store, key, holder) = (Arc::clone(store), key.clone(), Arc::clone(holder));
+        self.keeper.downgrade().report_event(EventReport { store, key, holder, token: Some(*token), event });
     }
 
     /// State that the lease shares with its keeper.

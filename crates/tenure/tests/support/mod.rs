@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
 pub(crate) mod odd;
+pub(crate) mod refusals;
 pub(crate) mod subscriber;
 pub(crate) mod tcp;
 

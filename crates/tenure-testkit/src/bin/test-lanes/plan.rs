@@ -81,7 +81,7 @@ fn is_in(patterns: &[&str], binary: &str) -> bool {
     patterns.iter().any(|pattern| binary.starts_with(pattern))
 }
 
-const BUSY: &[&str] = &["tenure-core/", "tenure-sim/"];
+const BUSY: &[&str] = &["tenure-core/", "tenure-sim/", "tenure-sqlite/"];
 
 const WAITING: &[&str] = &[
     "tenure-cli/default_build",
@@ -102,6 +102,7 @@ const SERVERS: &[&str] = &[
     "tenure-redis/acl",
     "tenure-redis/clock",
     "tenure-redis/contract",
+    "tenure-redis/fence",
     "tenure-redis/servers",
 ];
 
@@ -110,6 +111,7 @@ const SERVERS: &[&str] = &[
 const CLOCKS: &[&str] = &[
     "tenure-cli/bucket",
     "tenure-cli/container",
+    "tenure-cli/demo",
     "tenure-cli/elect_contract",
     "tenure-cli/examples",
     "tenure-cli/forget",
@@ -162,6 +164,7 @@ const CLOCKS: &[&str] = &[
     "tenure/election",
     "tenure/end_term",
     "tenure/examples",
+    "tenure/fence_",
     "tenure/file_clock",
     "tenure/file_crash",
     "tenure/file_faults",
@@ -170,6 +173,7 @@ const CLOCKS: &[&str] = &[
     "tenure/file_model",
     "tenure/file_remove",
     "tenure/forget",
+    "tenure/gate",
     "tenure/handles",
     "tenure/heed_tree",
     "tenure/keeper",
@@ -193,6 +197,7 @@ const CLOCKS: &[&str] = &[
 /// the file store, everything on Azurite, and the gauntlet on MinIO, which keep the processors busy; and the candidates in a
 /// bucket, which make more calls when they are late.
 const CROWDS: &[&str] = &[
+    "tenure-cli/fence_accident",
     "tenure-cli/run_contention_bucket",
     "tenure-cli/run_contention_google",
     "tenure-cli/run_contention_postgres",
@@ -210,6 +215,7 @@ const EARLY: &[&str] =
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
     "tenure-cli/elect_contention",
+    "tenure-cli/fence_accident",
     "tenure-cli/run_contention",
     "tenure-cli/run_slots",
     "tenure-conformance/broken_stores",
@@ -230,6 +236,7 @@ const STORES: &[(&str, &[&str])] = &[
         "gs on fake-gcs-server",
         &["tenure-object/fake_gcs", "tenure-object/gauntlet_fake_gcs", "tenure-object/google"],
     ),
+    ("fences", &["tenure-object/fenced", "tenure-postgres/fence", "tenure-redis/fence", "tenure-sqlite/"]),
     ("postgres", &["tenure-postgres/"]),
     ("redis", &["tenure-redis/"]),
     ("redis, by the command", &["tenure-cli/redis", "tenure-cli/run_contention_redis"]),
