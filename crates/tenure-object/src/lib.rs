@@ -16,6 +16,25 @@
 //! # Ok::<(), tenure_object::OpenError>(())
 //! ```
 //!
+//! # Objects at exact names
+//!
+//! A bucket opened with `exact_names` uses each key as the exact name of an object. On it, a fenced value is an object at
+//! the name that its readers know: see `docs/concepts/fenced-values.md`.
+//!
+//! ```no_run
+//! # #[cfg(feature = "s3")]
+//! # async fn publish(csv: Vec<u8>) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use tenure::{Key, fence::FencedValue};
+//! use tenure_object::S3;
+//!
+//! let bucket = S3::builder("my-bucket").exact_names().open()?;
+//! let report = FencedValue::on(Arc::new(bucket), Key::parse("reports/today.csv")?);
+//! report.write(&"billing/nightly=7".parse()?, csv).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Design
 //!
 //! The client underneath is [`object_store`], which supports several clouds. Tenure relies on it for the requests, and

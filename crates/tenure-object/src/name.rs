@@ -11,6 +11,8 @@
 //!   U+FFFF are escaped too: listings are XML, which cannot represent them. `%` is escaped so that no two keys have the
 //!   same name.
 //! * Azure ignores dots at the end of a directory, so there the last one is written as `%2E`.
+//!
+//! A store with exact names has none of this: the key is the name. Its objects are those that users name themselves.
 
 use percent_encoding::percent_decode_str;
 use tenure_store::{Key, Prefix};
@@ -22,12 +24,19 @@ pub(crate) struct Names {
     base: String,
     /// True if a dot at the end of a directory is written as `%2E`.
     escapes_final_dots: bool,
+    /// True if a key is the name of its object.
+    exact: bool,
 }
 
 impl Names {
     pub(crate) fn below(prefix: &str) -> Self {
         let base = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        Self { base, escapes_final_dots: false }
+        Self { base, escapes_final_dots: false, exact: false }
+    }
+
+    /// Names without suffix and escapes: the key is the name, below the prefix.
+    pub(crate) fn exact(self, exact: bool) -> Self {
+        Self { exact, ..self }
     }
 
     /// Names for a server that ignores dots at the end of a directory: `a./b` and `a/b` would share one object.
@@ -37,11 +46,17 @@ impl Names {
 
     /// The name of the object that holds this key.
     pub(crate) fn of(&self, key: &Key) -> String {
+        if self.exact {
+            return format!("{}{key}", self.base);
+        }
         format!("{}{ENDING}", self.stem(key.as_str()))
     }
 
     /// The key of an object; `None` if the object is not a Tenure record.
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
+        if self.exact {
+            return Key::from_stored(name.strip_prefix(&self.base)?).ok();
+        }
         let inside = name.strip_prefix(&self.base)?.strip_suffix(ENDING)?;
         let (directories, last) = match inside.rsplit_once('/') {
             Some((directories, last)) => (Some(directories), last),
@@ -64,6 +79,9 @@ impl Names {
 
     /// Common prefix of the names of all objects whose keys the prefix covers. Other objects may have it too.
     pub(crate) fn prefix_of(&self, prefix: &Prefix) -> String {
+        if self.exact {
+            return format!("{}{prefix}", self.base);
+        }
         let mut name = self.stem(prefix.as_str());
         // The key itself ends here with the dot, and the names below it with its escape.
         if self.escapes_final_dots && name.ends_with('.') {
@@ -156,6 +174,20 @@ mod tests {
         }
         assert_eq!(names.key("locks/a./b.record"), None);
         assert_eq!(names.prefix_of(&Prefix::parse("a./b").unwrap()), "locks/a%2E/b");
+    }
+
+    #[test]
+    fn an_exact_name_is_the_key_below_the_prefix() {
+        let names = Names::below("data").exact(true);
+        for name in ["reports/today.csv", "100%/a\\b", "a.record", "a./b", "with space/#?+~"] {
+            assert_eq!(names.of(&key(name)), format!("data/{name}"));
+            assert_eq!(names.key(&format!("data/{name}")), Some(key(name)));
+        }
+        for foreign in ["data", "data/", "data/a//b", "other/a", "database/a"] {
+            assert_eq!(names.key(foreign), None, "{foreign}");
+        }
+        assert_eq!(names.prefix_of(&Prefix::parse("reports/").unwrap()), "data/reports");
+        assert_eq!(names.prefix_of(&Prefix::all()), "data/");
     }
 
     #[test]

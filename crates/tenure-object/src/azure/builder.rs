@@ -10,7 +10,6 @@ use super::connection_string::ConnectionString;
 use super::credentials::AzureCredentials;
 use super::{Azure, AzureDialect, HEADERS};
 use crate::inner::{InnerStore, Parts};
-use crate::name::Names;
 use crate::open::{Endpoint, Environment, OpenError, Settings, network, shared_settings};
 use crate::wire::{Connector, NetworkSettings, Proxy};
 
@@ -148,7 +147,7 @@ impl AzureBuilder {
             credentials: kept,
             connector,
             // `a.` and `a` are one directory on Azure.
-            names: Names::below(&self.settings.prefix).escaping_final_dots(),
+            names: self.settings.names().escaping_final_dots(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
             place: resolved.through(proxy).to_string(),

@@ -10,7 +10,6 @@ use tenure_store::Guarantees;
 use super::credentials::{GoogleCredentials, Token};
 use super::{Google, GoogleDialect, HEADERS};
 use crate::inner::{InnerStore, Parts};
-use crate::name::Names;
 use crate::open::{Endpoint, Environment, OpenError, Settings, network, shared_settings};
 use crate::wire::{Connector, NetworkSettings, Proxy};
 
@@ -124,7 +123,7 @@ impl GoogleBuilder {
             dialect: GoogleDialect { bucket: self.bucket.clone(), is_google: self.is_google() },
             credentials: kept.map(|kept| kept as _),
             connector,
-            names: Names::below(&self.settings.prefix),
+            names: self.settings.names(),
             guarantees: self.guarantees(),
             url: self.name(),
             place: self.through(proxy).to_string(),

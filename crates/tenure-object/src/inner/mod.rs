@@ -91,8 +91,9 @@ impl<D: Dialect> InnerStore<D> {
     }
 
     async fn send_write(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
-        if value.len() > VALUE_MAX {
-            let what = format!("a value has at most {VALUE_MAX} bytes, and this one has {}", value.len());
+        let max = self.guarantees.value_max;
+        if value.len() > max {
+            let what = format!("a value has at most {max} bytes, and this one has {}", value.len());
             return Err(StoreError::refused(Reason::Invalid, what));
         }
         let path = self.path(key)?;
@@ -336,6 +337,9 @@ macro_rules! store_over_inner {
             /// Maximum size of a value, in bytes: the maximum size of a record.
             pub const VALUE_MAX: usize = $crate::inner::VALUE_MAX;
 
+            /// Maximum size of a value in a store with exact names, in bytes.
+            pub const OBJECT_MAX: usize = $crate::inner::OBJECT_MAX;
+
             /// Number of requests that this store has sent since it was opened.
             pub fn requests(&self) -> $crate::Requests {
                 self.0.requests()
@@ -409,3 +413,6 @@ pub(crate) use store_over_inner;
 
 /// Maximum size of a value, in bytes: the maximum size of a record.
 pub(crate) const VALUE_MAX: usize = 64 * 1024;
+
+/// Maximum size of a value in a store with exact names, in bytes: one request transfers it within its timeout.
+pub(crate) const OBJECT_MAX: usize = 64 << 20;

@@ -23,7 +23,7 @@ impl<D: Dialect> InnerStore<D> {
             return Err(StoreError::unknown(doubt));
         }
         // Reported only at connect or by a probe: a rule that is added later costs money, but no holder its lease.
-        if answer.locked && key.is_reserved() && !key.is_of_slots() {
+        if answer.locked && key.is_reserved() && !key.is_of_slots() && !key.is_of_fences() {
             return Err(StoreError::refused(Reason::Unsupported, self.dialect.retains_every_write()));
         }
         if let Some(body) = &body
@@ -83,7 +83,7 @@ impl<D: Dialect> InnerStore<D> {
     async fn value_of(&self, got: GetResult) -> Result<CachedValue, StoreError> {
         let meta = &got.meta;
         let (path, size) = (&meta.location, meta.size);
-        if size > READ_MAX {
+        if size > READ_MAX.max(self.guarantees.value_max as u64) {
             let what = format!("{path} has {size} bytes, and was not written by Tenure: inspect it");
             return Err(StoreError::refused(Reason::Damaged, what));
         }

@@ -6,8 +6,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tenure_store::{Guarantees, Key, Reach, StoreClock};
 
 use super::{Endpoint, OpenError};
-use crate::inner::VALUE_MAX;
-use crate::name;
+use crate::inner::{OBJECT_MAX, VALUE_MAX};
+use crate::name::{self, Names};
 use crate::wire::Proxy;
 
 /// The settings that a builder of every dialect has.
@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) ca: Option<PathBuf>,
     pub(crate) proxy: Option<Proxy>,
     pub(crate) write_interval: Option<Duration>,
+    /// True if a key is the name of its object.
+    exact_names: bool,
     http: bool,
     server_clock: bool,
     /// The first error. [`check`](Self::check) returns it, so that the methods of a builder can be chained.
@@ -42,6 +44,22 @@ impl Settings {
         self.require(is_prefix, || {
             format!("{prefix:?} is not a prefix: write it like prod/locks, without . and .. and backslashes")
         });
+    }
+
+    pub(crate) fn set_exact_names(&mut self) {
+        self.exact_names = true;
+    }
+
+    /// The object that the prefix names, which then is no prefix any more.
+    pub(crate) fn take_object(&mut self) -> Result<Key, OpenError> {
+        self.check()?;
+        let name = std::mem::take(&mut self.prefix);
+        self.exact_names = true;
+        Key::parse(&name).map_err(|error| OpenError::invalid(format!("the URL names no object: {error}")))
+    }
+
+    pub(crate) fn names(&self) -> Names {
+        Names::below(&self.prefix).exact(self.exact_names)
     }
 
     pub(crate) fn set_endpoint(&mut self, url: &str) {
@@ -143,7 +161,7 @@ impl Settings {
         guarantees.clock_tick = Duration::from_secs(1);
         guarantees.watch = false;
         guarantees.write_interval = self.write_interval.unwrap_or(write_interval);
-        guarantees.value_max = VALUE_MAX;
+        guarantees.value_max = if self.exact_names { OBJECT_MAX } else { VALUE_MAX };
         guarantees
     }
 
@@ -188,6 +206,21 @@ macro_rules! shared_settings {
             pub fn prefix(mut self, prefix: &str) -> Self {
                 self.settings.set_prefix(prefix);
                 self
+            }
+
+            /// Uses each key as the exact name of its object, below the prefix, without suffix and escapes, and accepts
+            /// values of up to 64 MiB. For objects that users name themselves, such as fenced values; leases and their
+            /// objects use the other names.
+            pub fn exact_names(mut self) -> Self {
+                self.settings.set_exact_names();
+                self
+            }
+
+            /// The same bucket with [exact names](Self::exact_names) and no prefix, and the key of the object that the
+            /// prefix names. For a URL such as `s3://bucket/reports/today.csv`.
+            pub fn object(mut self) -> Result<(Self, tenure_store::Key), $crate::OpenError> {
+                let key = self.settings.take_object()?;
+                Ok((self, key))
             }
 
             /// Requests credentials from the machine's metadata address. By default Tenure never contacts it.

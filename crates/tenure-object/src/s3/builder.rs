@@ -11,7 +11,6 @@ use super::profile::Profile;
 use super::provider::Provider;
 use super::{HEADERS, S3, S3Dialect};
 use crate::inner::{InnerStore, Parts};
-use crate::name::Names;
 use crate::open::{Endpoint, Environment, OpenError, Settings, network, shared_settings};
 use crate::wire::{Connector, NetworkSettings, Proxy};
 
@@ -196,7 +195,7 @@ impl S3Builder {
             },
             credentials: kept.map(|kept| kept as _),
             connector,
-            names: Names::below(&self.settings.prefix),
+            names: self.settings.names(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
             place: resolved.through(proxy).to_string(),

@@ -308,3 +308,18 @@ fn keys_of_a_profile_are_taken_from_the_files_that_the_environment_names() {
     assert!(S3::builder("bucket").open_in(&by_variable).is_ok());
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+#[test]
+fn the_object_of_a_url_is_its_prefix_and_has_its_exact_name() {
+    let builder = S3::builder("bucket").region("eu-west-1").keys("id", "secret").prefix("reports/today.csv");
+    let (bucket, object) = builder.object().unwrap();
+    assert_eq!(object.as_str(), "reports/today.csv");
+    assert_eq!(bucket.to_string(), "s3://bucket?region=eu-west-1");
+    let store = bucket.open_in(&Environment::default()).unwrap();
+    assert_eq!(store.object_of(&object), "reports/today.csv");
+    assert_eq!(store.guarantees().value_max, S3::OBJECT_MAX);
+    let none = S3::builder("bucket").object().unwrap_err();
+    assert!(none.to_string().contains("names no object"), "{none}");
+    let below = S3::builder("bucket").region("a").keys("id", "secret").prefix("data").exact_names();
+    assert_eq!(below.open_in(&Environment::default()).unwrap().object_of(&object), "data/reports/today.csv");
+}

@@ -20,6 +20,7 @@ pub(crate) trait Cloud: fmt::Debug + Sized + Send + Sync + 'static {
     fn prefix(builder: Self::Builder, prefix: &str) -> Self::Builder;
     fn write_interval(builder: Self::Builder, interval: Duration) -> Self::Builder;
     fn accept_server_clock(builder: Self::Builder) -> Self::Builder;
+    fn exact_names(builder: Self::Builder) -> Self::Builder;
     fn open(builder: &Self::Builder) -> Self::Store;
     fn requests(store: &Self::Store) -> Requests;
     fn object_of(store: &Self::Store, key: &Key) -> String;
@@ -56,6 +57,10 @@ macro_rules! cloud {
 
         fn accept_server_clock(builder: $builder) -> $builder {
             builder.accept_server_clock()
+        }
+
+        fn exact_names(builder: $builder) -> $builder {
+            builder.exact_names()
         }
 
         fn open(builder: &$builder) -> $store {
