@@ -30,7 +30,8 @@ pub(crate) fn meaning(error: &DbError) -> Meaning {
     }
 }
 
-fn of_code(code: &str) -> Meaning {
+/// Meaning of the code of an error with the severity `ERROR`.
+pub(crate) fn of_code(code: &str) -> Meaning {
     match code {
         // Serialization failure, and deadlock.
         "40001" | "40P01" => Meaning::Again,

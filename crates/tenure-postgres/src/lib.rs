@@ -25,6 +25,7 @@ mod classify;
 mod conditional_write;
 mod connection;
 mod doubts;
+pub mod fence;
 mod open;
 mod stamp;
 mod statements;
@@ -33,5 +34,9 @@ mod watch;
 mod words;
 
 pub use calls::Calls;
+#[doc(inline)]
+pub use fence::{FenceSchema, PostgresFence};
 pub use open::{Environment, OpenError, PostgresBuilder};
 pub use store::Postgres;
+/// The client whose transactions a [`PostgresFence`] takes.
+pub use tokio_postgres;

@@ -237,6 +237,10 @@ impl PostgresBuilder {
         creation + rights.as_deref().unwrap_or_default()
     }
 
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     fn require(self, right: bool, sentence: impl FnOnce() -> String) -> Self {
         if right { self } else { self.fail(OpenError::invalid(sentence())) }
     }

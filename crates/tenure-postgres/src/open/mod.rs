@@ -12,6 +12,6 @@ mod tls;
 pub use builder::PostgresBuilder;
 pub use environment::Environment;
 pub(crate) use host::Host;
-pub(crate) use tables::Tables;
+pub(crate) use tables::{Tables, check_name};
 pub(crate) use target::{Route, Target};
 pub use tenure_store::OpenError;

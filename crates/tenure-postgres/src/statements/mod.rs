@@ -80,7 +80,7 @@ pub(crate) fn identifier(name: &str) -> String {
 
 /// Text in a statement. The server reads backslashes literally, unless `standard_conforming_strings` is off: names with
 /// backslashes are refused.
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -95,24 +95,29 @@ fn compact(file: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces each name in braces. A replaced part may contain braces of its own: a table may be called `{token}`.
+/// Replaces each name in braces by a part of the statements of a store.
 fn fill(text: &str, tables: &Tables) -> String {
+    fill_parts(text, |name| match name {
+        "record" => tables.record(),
+        "token" => tables.token(),
+        "now" => NOW.to_owned(),
+        "server" => SERVER.to_owned(),
+        "version" => format!("{SERVER} || ':' || r.version"),
+        "durable" => DURABLE.to_owned(),
+        "notify" => format!("pg_catalog.pg_notify({}, $1) IS NULL", literal(&tables.channel())),
+        "lock_limit" => lock_limit(LOCK_TIMEOUT_MS),
+        "page" => PAGE.to_string(),
+        other => unreachable!("no part is called {other}"),
+    })
+}
+
+/// Replaces each name in braces. A replaced part may contain braces of its own: a table may be called `{token}`.
+pub(crate) fn fill_parts(text: &str, part_of: impl Fn(&str) -> String) -> String {
     let mut parts = text.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (name, rest) = part.split_once('}').expect("a brace is closed");
-        filled += &match name {
-            "record" => tables.record(),
-            "token" => tables.token(),
-            "now" => NOW.to_owned(),
-            "server" => SERVER.to_owned(),
-            "version" => format!("{SERVER} || ':' || r.version"),
-            "durable" => DURABLE.to_owned(),
-            "notify" => format!("pg_catalog.pg_notify({}, $1) IS NULL", literal(&tables.channel())),
-            "lock_limit" => lock_limit(LOCK_TIMEOUT_MS),
-            "page" => PAGE.to_string(),
-            other => unreachable!("no part is called {other}"),
-        };
+        filled += &part_of(name);
         filled += rest;
     }
     filled
