@@ -2,7 +2,8 @@
 //!
 //! A script changes something by its `HSET` alone, which is all or nothing, and nothing after it can fail. So an error
 //! that the server raises *instead of* a command proves that nothing was changed, also if it comes from inside the
-//! script. The table names the errors of which that is known; every other error has an unknown outcome.
+//! script. The script of a fence also runs the commands of a writer. It raises no error of theirs: those are in its answer.
+//! The table names the errors of which that is known; every other error has an unknown outcome.
 
 use redis::{RedisError, ServerError};
 use tenure_store::{Reason, StoreError};
@@ -32,8 +33,9 @@ pub(crate) enum Meaning {
 /// | `CLUSTERDOWN`, `MASTERDOWN` | no primary server serves the slot | wait |
 /// | `NOAUTH`, `WRONGPASS`, `NOPERM` | credentials or permissions | fix them |
 /// | `WRONGTYPE` | another program uses the name | inspect it |
+/// | `CROSSSLOT` | the keys of a fenced write are in several slots | give them one hash tag |
 /// | `NOSCRIPT` | the script was flushed between two commands | try again |
-const WITHOUT_EFFECT: [(&str, Reason); 16] = [
+const WITHOUT_EFFECT: [(&str, Reason); 17] = [
     ("READONLY", Reason::Unreachable),
     ("MISCONF", Reason::Unreachable),
     ("OOM", Reason::Unreachable),
@@ -50,6 +52,7 @@ const WITHOUT_EFFECT: [(&str, Reason); 16] = [
     ("WRONGPASS", Reason::Denied),
     ("NOPERM", Reason::Denied),
     ("WRONGTYPE", Reason::Damaged),
+    ("CROSSSLOT", Reason::Invalid),
 ];
 
 /// Beginnings of the details of an error that a script raises instead of a command that the user may not run: Redis 7.0,
@@ -85,6 +88,20 @@ fn wrapped(details: &str) -> Option<(&str, &str)> {
 /// The meaning of a server's error.
 pub(crate) fn meaning(error: &ServerError) -> Meaning {
     let (code, details) = code_and_details(error);
+    meaning_of(code, details)
+}
+
+/// The reason why a command of a fenced write failed, from the text of its error in a script. The command had no effect.
+pub(crate) fn reason_of_command(error: &str) -> Reason {
+    let (code, details) = error.split_once(' ').unwrap_or((error, ""));
+    match meaning_of(code, details) {
+        // Another value than the command expects is there.
+        Meaning::Refused(Reason::Damaged) | Meaning::Unknown => Reason::Invalid,
+        Meaning::Refused(reason) => reason,
+    }
+}
+
+fn meaning_of(code: &str, details: &str) -> Meaning {
     let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == code);
     if let Some((_, reason)) = known {
         return Meaning::Refused(*reason);
@@ -101,7 +118,16 @@ pub(crate) fn meaning(error: &ServerError) -> Meaning {
 
 /// True if the server is no longer the one of the handshake, so that the next call must connect again.
 pub(crate) fn outdates_the_connection(error: &ServerError) -> bool {
-    matches!(code(error), "READONLY" | "NOAUTH" | "MASTERDOWN" | "CLUSTERDOWN")
+    is_of_another_server(code(error))
+}
+
+/// The same for the error of a command inside a script, which is only a text there.
+pub(crate) fn outdates_the_connection_inside(error: &str) -> bool {
+    is_of_another_server(error.split(' ').next().unwrap_or_default())
+}
+
+fn is_of_another_server(code: &str) -> bool {
+    matches!(code, "READONLY" | "NOAUTH" | "MASTERDOWN" | "CLUSTERDOWN")
 }
 
 /// The error of a call that the server answered with an error.
@@ -165,6 +191,7 @@ mod tests {
             ("WRONGPASS invalid username-password pair or user is disabled.", Reason::Denied),
             ("NOPERM User x has no permissions to run the 'evalsha' command", Reason::Denied),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", Reason::Damaged),
+            ("CROSSSLOT Keys in request don't hash to the same slot", Reason::Invalid),
             ("ERR unknown command 'EVALSHA', with args beginning with: 'ab' '1'", Reason::Unsupported),
         ] {
             assert_eq!(meaning_of(line), Meaning::Refused(reason), "{line}");

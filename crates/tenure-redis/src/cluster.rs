@@ -62,7 +62,7 @@ impl Redirect {
 }
 
 /// The hash slot of a Redis key: a checksum of its hash tag, or of the key if it has none.
-fn hash_slot(name: &[u8]) -> u16 {
+pub(crate) fn hash_slot(name: &[u8]) -> u16 {
     let tag = name.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &name[open + 1..];
         let close = rest.iter().position(|byte| *byte == b'}')?;

@@ -1,4 +1,4 @@
-//! A Tenure store on a Redis or Valkey server.
+//! A Tenure store on a Redis or Valkey server, and a fence for the keys of programs there.
 //!
 //! ```no_run
 //! use tenure_redis::Redis;
@@ -6,6 +6,9 @@
 //! let store = Redis::builder("127.0.0.1:6379").open()?;
 //! # Ok::<(), tenure_redis::OpenError>(())
 //! ```
+//!
+//! [`RedisFence`] is a fence for the keys of a program on such a server: a write under a stale token is refused by the server,
+//! whatever store the lease is in.
 //!
 //! Guarantees, requirements and tested servers: `docs/stores/redis.md`.
 //!
@@ -24,6 +27,7 @@ mod boot_time;
 mod classify;
 mod cluster;
 mod connection;
+mod fence;
 mod names;
 mod open;
 mod promises;
@@ -34,7 +38,10 @@ mod unconfirmed;
 mod watch;
 mod words;
 
+pub use fence::{PartlyWritten, RedisFence};
 pub use open::{OpenError, RedisBuilder};
+/// The client whose commands a [`RedisFence`] takes.
+pub use redis;
 pub use store::Redis;
 
 /// 128 bits of the kernel's randomness: also two clones of one virtual machine never draw the same.
@@ -44,3 +51,8 @@ pub(crate) fn stamp() -> String {
     assert_eq!(drawn, Ok(bytes.len()), "the kernel gives randomness");
     format!("{:032x}", u128::from_ne_bytes(bytes))
 }
+
+/// Compiles the Rust code of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/stores/redis.md")]
+struct Page;

@@ -3,8 +3,11 @@
 //! The record of the key `billing/nightly` is the hash `tenure:{billing/nightly}`, where `tenure:` is the prefix of the
 //! store. The braces are a hash tag: in a cluster, other Redis keys with the same tag are in the same slot as the record.
 //! The record is one Redis key, so a brace inside the key can change its slot, but never split it.
+//!
+//! The mark of the fence of the resource `ledger` is the hash `tenure:fence:{ledger}`, and that of `{7}:ledger` is
+//! `tenure:fence:{7}:ledger`: the mark has the hash tag of the resource.
 
-use tenure_store::{Key, Prefix};
+use tenure_store::{Key, OpenError, Prefix};
 
 /// Names of all Redis keys of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,11 +55,45 @@ impl Names {
         [key].into_iter().chain(above).chain([""]).map(|name| format!("{}{{{name}}}", self.prefix)).collect()
     }
 
+    /// The name of the mark of a resource.
+    pub(crate) fn mark(&self, resource: &str) -> Result<String, OpenError> {
+        let is_plain = !resource.contains(['{', '}']);
+        let has_tag = resource
+            .split_once('{')
+            .is_some_and(|(before, rest)| !before.contains('}') && rest.find('}').is_some_and(|at| at > 0));
+        let is_name = (1..=RESOURCE_MAX).contains(&resource.len()) && !resource.contains(char::is_control);
+        if !is_name || !(is_plain || has_tag) {
+            return Err(OpenError::invalid(format!(
+                "{resource:?} is not the name of a resource: it has 1 to {RESOURCE_MAX} bytes, no control characters, and either \
+                 no braces or a hash tag, as in ledger or {{7}}:ledger"
+            )));
+        }
+        let prefix = &self.prefix;
+        Ok(if is_plain {
+            format!("{prefix}{FENCE}{{{resource}}}")
+        } else {
+            format!("{prefix}{FENCE}{resource}")
+        })
+    }
+
+    /// True if this is the name of a record, of the restart record, or of a mark.
+    pub(crate) fn is_own(&self, name: &[u8]) -> bool {
+        let behind = name.strip_prefix(self.prefix.as_bytes());
+        let is_mark = behind.is_some_and(|behind| behind.starts_with(FENCE.as_bytes()));
+        behind.is_some() && (is_mark || name == self.restart().as_bytes() || self.key(name).is_some())
+    }
+
     /// The name of the restart record. It has no brace behind the prefix, so it is not the name of a record.
     pub(crate) fn restart(&self) -> String {
         format!("{}restart", self.prefix)
     }
 }
+
+/// The marks of fences are behind this, behind the prefix.
+const FENCE: &str = "fence:";
+
+/// Longest name of a resource, in bytes.
+const RESOURCE_MAX: usize = 512;
 
 /// Limit of the hints for one write. Hints may be missing.
 const ABOVE_MAX: usize = 8;
@@ -93,6 +130,24 @@ mod tests {
             [Prefix::of(&key), Prefix::parse("a/b").unwrap(), Prefix::parse("a").unwrap(), Prefix::all()]
         {
             assert!(prefix.covers(&key) && names.channels(&key).contains(&names.channel(&prefix)));
+        }
+    }
+
+    #[test]
+    fn the_mark_of_a_resource_has_its_hash_tag() {
+        let names = Names::with("tenure:");
+        assert_eq!(names.mark("ledger").unwrap(), "tenure:fence:{ledger}");
+        assert_eq!(names.mark("{7}:ledger").unwrap(), "tenure:fence:{7}:ledger");
+        assert_eq!(names.mark("a{7}").unwrap(), "tenure:fence:a{7}");
+        for (resource, key) in [("ledger", "ledger"), ("ledger", "x{ledger}"), ("{7}:ledger", "{7}")] {
+            let mark = names.mark(resource).unwrap();
+            assert_eq!(crate::cluster::hash_slot(mark.as_bytes()), crate::cluster::hash_slot(key.as_bytes()));
+            assert!(names.is_own(mark.as_bytes()) && !names.is_own(key.as_bytes()));
+            assert_eq!(names.key(mark.as_bytes()), None, "it is no record");
+        }
+        assert!(names.is_own(b"tenure:{ledger}") && names.is_own(b"tenure:restart"));
+        for resource in ["", "a}b", "{}a", "a{b", "}{a}", "a\nb", &"x".repeat(513)] {
+            assert!(names.mark(resource).is_err(), "{resource}");
         }
     }
 

@@ -12,6 +12,7 @@ use tenure_store::{
 
 use crate::cluster::{ClusterNodes, Redirect};
 use crate::connection::{Connection, Pool};
+use crate::fence::{FenceAnswer, FencedWrite};
 use crate::names::Names;
 use crate::open::{Address, OpenError, RedisBuilder, Settings, StoreName};
 use crate::promises::VALUE_MAX;
@@ -73,6 +74,31 @@ impl Redis {
     pub async fn risks(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.0.pool.connection(None).await?;
         Ok(words::risks(&connection.server, self.0.settings()))
+    }
+
+    /// Names of the Redis keys of this store.
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    /// True if a write waits until replicas have confirmed it.
+    pub(crate) fn waits_for_replicas(&self) -> bool {
+        self.0.settings().confirmation.is_some()
+    }
+
+    /// Sends a fenced write once, and waits for the replicas if the settings require it.
+    pub(crate) async fn run_fenced(&self, write: &FencedWrite<'_>) -> Result<FenceAnswer, StoreError> {
+        let (connection, outcome) = self.0.call(write.mark, &Request::Fenced(write)).await?;
+        let CallOutcome::Answered(answer) = outcome else { return Err(unreadable()) };
+        let answer = FenceAnswer::of(answer).ok_or_else(unreadable)?;
+        match &answer {
+            FenceAnswer::Applied(_) => self.0.await_replicas(&connection).await?,
+            FenceAnswer::Failed { error, .. } if classify::outdates_the_connection_inside(error) => {
+                connection.suspect();
+            }
+            _ => {}
+        }
+        Ok(answer)
     }
 
     pub(crate) fn new(settings: Settings) -> Result<Self, OpenError> {
@@ -185,6 +211,14 @@ impl Inner {
                     Asked::AfterRedirection => connection.send_redirected(command).await,
                 }
             }
+            Request::Fenced(write) => {
+                if connection.server.mode == "cluster"
+                    && let Err(error) = write.must_be_in_one_slot()
+                {
+                    return Attempt::Failed(error);
+                }
+                run(connection, asked, Operation::Fence, &write.keys(), &write.arguments()).await
+            }
             Request::Write { key, write, next } => {
                 let needs_cleared_run = match quarantine::decide(connection, &self.names, key, write).await {
                     Ok(WriteDecision::Send) => false,
@@ -267,7 +301,7 @@ impl Inner {
                 if classify::outdates_the_connection(error) {
                     self.nodes.forget(&connection.address);
                 }
-                if classify::code(error) == "WRONGTYPE" {
+                if classify::code(error) == "WRONGTYPE" && !matches!(request, Request::Fenced(_)) {
                     return Err(self.of_another_type(name));
                 }
                 return Err(classify::answered(error));
@@ -364,6 +398,7 @@ enum Request<'a> {
         next: &'a str,
     },
     Delete,
+    Fenced(&'a FencedWrite<'a>),
 }
 
 /// Result of one attempt on one connection.
@@ -416,7 +451,7 @@ async fn run(
     connection: &Connection,
     asked: Asked,
     operation: Operation,
-    keys: &[&str],
+    keys: &[impl AsRef<[u8]>],
     arguments: &[&[u8]],
 ) -> Result<Value, redis::RedisError> {
     match asked {

@@ -105,7 +105,7 @@ impl Connection {
     pub(crate) async fn run(
         &self,
         operation: Operation,
-        keys: &[&str],
+        keys: &[impl AsRef<[u8]>],
         arguments: &[&[u8]],
     ) -> Result<Value, RedisError> {
         match self.send(&operation.by_hash(keys, arguments)).await? {
