@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use tenure::Error;
 use tenure_object::OpenError;
-use tenure_store::{Guarantees, Store, StoreError};
+use tenure_store::{Guarantees, Key, Store, StoreError};
 
 use crate::UrlError;
 use crate::decode::decode;
@@ -32,6 +32,7 @@ pub(crate) trait ContainerBuilder: Clone + fmt::Display {
     fn store_name(&self) -> Result<String, OpenError>;
     fn resolved(&self) -> Result<Self, OpenError>;
     fn guarantees(&self) -> Guarantees;
+    fn object(self) -> Result<(Self, Key), OpenError>;
 }
 
 /// The words of messages about the URL of a bucket or a container.
@@ -102,6 +103,12 @@ impl<B: ContainerBuilder> ContainerPlace<B> {
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(self.0.open().map_err(StoreError::from)?.0)
+    }
+
+    /// Opens the bucket with exact names. Returns the key of the object that the URL names, too.
+    pub(crate) fn open_object(&self) -> Result<(Arc<dyn Store>, Key), Error> {
+        let (builder, key) = (*self.0).clone().object().map_err(StoreError::from)?;
+        Ok((builder.open().map_err(StoreError::from)?.0, key))
     }
 
     pub(crate) fn is_called(&self, name: &str) -> bool {
@@ -211,6 +218,10 @@ macro_rules! container_builder {
 
         fn guarantees(&self) -> tenure_store::Guarantees {
             $builder::guarantees(self)
+        }
+
+        fn object(self) -> Result<(Self, tenure_store::Key), tenure_object::OpenError> {
+            $builder::object(self)
         }
     };
 }

@@ -60,4 +60,4 @@ mod s3;
 mod url;
 
 pub use error::UrlError;
-pub use url::StoreUrl;
+pub use url::{ObjectPlace, StoreUrl};

@@ -3,12 +3,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use tenure::Error;
-use tenure_store::{Guarantees, Store};
+use tenure_store::{Guarantees, Key, Store};
 
 use crate::UrlError;
 
 /// The URL of a store: parsed, and one that this build can open.
 ///
+/// The store of one object, and the key of the object in it.
+pub type ObjectPlace = (Arc<dyn Store>, Key);
+
 /// Its `Display` is canonical: parsing it gives an equal URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreUrl(StorePlace);
@@ -56,6 +59,24 @@ impl StoreUrl {
             StorePlace::Google(place) => place.open(),
             #[cfg(feature = "postgres")]
             StorePlace::Postgres(place) => place.open(),
+        }
+    }
+
+    /// Opens the bucket of one object, which the path of the URL names exactly, as in `s3://bucket/reports/today.csv`.
+    /// Returns the store and the key of the object, for `FencedValue::on`; `None` if the URL is not that of a bucket or
+    /// container.
+    ///
+    /// A key of this store is the exact name of its object, and a value has up to 64 MiB.
+    pub fn open_object(&self) -> Result<Option<ObjectPlace>, Error> {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            StorePlace::S3(place) => place.open_object().map(Some),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.open_object().map(Some),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.open_object().map(Some),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(None),
         }
     }
 

@@ -77,3 +77,12 @@ fn a_bucket_can_be_opened_with_the_other_form_of_etags() {
     );
     assert_eq!(bare.with_other_etags(), Some((url, false)));
 }
+
+#[test]
+fn only_a_bucket_has_objects_and_a_url_without_a_path_names_none() {
+    let url: StoreUrl = "file:///srv/locks".parse().unwrap();
+    assert!(url.open_object().unwrap().is_none());
+    let url: StoreUrl = "s3://my-bucket?region=eu-west-1".parse().unwrap();
+    let error = url.open_object().unwrap_err().to_string();
+    assert!(error.contains("names no object"), "{error}");
+}
