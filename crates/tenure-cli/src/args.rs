@@ -57,10 +57,15 @@ pub(crate) enum Command {
     Forget(Forget),
     /// Read and change plain keys: small values with a revision
     Kv(Kv),
+    /// Write under a token: refused by the resource if a newer holder has been there
+    Fence(Fence),
     /// Inspect the store itself
     Store(Store),
     /// Test whether a store is fit for leases: races, latency and ttl
     Probe(Probe),
+    /// Show why a paused holder is dangerous, and how a fence stops it
+    #[command(args = without_store())]
+    Demo(Demo),
     /// Write the completions for a shell to standard output
     #[command(args = without_store())]
     Completions(Completions),
@@ -486,6 +491,92 @@ pub(crate) struct KvLs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = help::FENCE, arg_required_else_help = true)]
+pub(crate) struct Fence {
+    #[command(subcommand)]
+    pub(crate) command: FenceCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum FenceCommand {
+    /// Replace TARGET with standard input, unless a newer token has been there
+    #[command(after_help = help::FENCE_PUT)]
+    Put(FenceWrite),
+    /// Append standard input to TARGET, a file, unless a newer token has been there
+    #[command(after_help = help::FENCE_APPEND)]
+    Append(FenceWrite),
+    /// Print the content of TARGET: exit 0 if it has any, 1 if not
+    Get(FenceGet),
+    /// Refuse all smaller tokens from now on, without a write: the first act of a new holder
+    Seal(FenceSeal),
+    /// Tell whether the token would be admitted: exit 0 if it would, 76 if it is stale
+    Check(FenceCheck),
+}
+
+/// Arguments of `fence put` and `fence append`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FenceWrite {
+    /// A file (./report.csv), an object (s3://bucket/report.csv), or a key of the store (key:report)
+    pub(crate) target: OsString,
+    #[command(flatten)]
+    pub(crate) token: FenceToken,
+    /// Accept a file as it is that has content and no mark: first make sure that no earlier holder writes
+    #[arg(long)]
+    pub(crate) adopt: bool,
+    /// Print a JSON object on standard output; default: print nothing
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::FENCE_GET)]
+pub(crate) struct FenceGet {
+    /// A file (./report.csv), an object (s3://bucket/report.csv), or a key of the store (key:report)
+    pub(crate) target: OsString,
+    /// Print a JSON object on standard output, with lease, token and length, instead of the content
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::FENCE_SEAL)]
+pub(crate) struct FenceSeal {
+    /// A file (./report.csv), an object (s3://bucket/report.csv), or a key of the store (key:report)
+    pub(crate) target: OsString,
+    #[command(flatten)]
+    pub(crate) token: FenceToken,
+    /// Print a JSON object on standard output; default: print nothing
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::FENCE_CHECK)]
+pub(crate) struct FenceCheck {
+    /// A file (./report.csv), an object (s3://bucket/report.csv), or a key of the store (key:report)
+    pub(crate) target: OsString,
+    #[command(flatten)]
+    pub(crate) token: FenceToken,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The token of a fenced call.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FenceToken {
+    /// The lease of the token, together with --token; default: TENURE_NAME, which tenure run sets
+    #[arg(long, value_name = "NAME", requires = "token")]
+    pub(crate) name: Option<String>,
+    /// The token, together with --name; default: TENURE_TOKEN
+    #[arg(long, value_name = "N", requires = "name")]
+    pub(crate) token: Option<String>,
+    /// The slot, if NAME is a group of slots; default: TENURE_SLOT
+    #[arg(long, value_name = "N", requires = "name")]
+    pub(crate) slot: Option<u16>,
+}
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = help::STORE, arg_required_else_help = true)]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -541,6 +632,23 @@ pub(crate) struct Probe {
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::DEMO)]
+pub(crate) struct Demo {
+    /// Duration of the lease without a renewal, 500ms to 1m
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// Time for which the holder is stopped, 100ms to 5m
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
+    pub(crate) pause: Duration,
+    /// Show only the accident, without the fence
+    #[arg(long)]
+    pub(crate) no_fence: bool,
+    /// Print events as JSON on standard output, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

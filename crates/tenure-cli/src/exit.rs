@@ -7,9 +7,11 @@ use tenure::{Error, ErrorKind};
 
 use crate::output;
 
-/// The lease is free, there is no leader, or a plain key has no entry. Only `status`, `leader`, `resign` and `kv get` exit
-/// with it.
+/// The lease is free, there is no leader, a plain key has no entry, or a fenced target no content. Only `status`, `leader`,
+/// `resign`, `kv get` and `fence get` exit with it.
 pub(crate) const FREE: u8 = 1;
+/// The demo did not show what it promises.
+pub(crate) const NOT_SHOWN: u8 = 1;
 /// The command line is invalid.
 pub(crate) const USAGE: u8 = 64;
 /// The record is foreign.
@@ -66,6 +68,11 @@ impl Failure {
         ExitCode::from(self.code)
     }
 
+    /// Its exit code as a number.
+    pub(crate) fn number(&self) -> u8 {
+        self.code
+    }
+
     /// Prints it on standard error, as text or as JSON.
     pub(crate) fn report(&self, json: bool) {
         if self.sentence.is_empty() {
@@ -86,7 +93,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
             ErrorKind::Held => HELD,
-            ErrorKind::Lost => LOST,
+            ErrorKind::Lost | ErrorKind::Fenced => LOST,
             ErrorKind::Unsupported => REFUSED,
             ErrorKind::Invalid => USAGE,
             ErrorKind::Corrupt => NOT_OURS,

@@ -53,7 +53,9 @@ Examples:
   tenure watch                                 report changes as they happen
   tenure history backup                        how the last terms ended
   tenure kv create config/shards 4             a small value with a revision
+  tenure fence put report.csv <new.csv         refused if a newer holder wrote
   tenure probe s3://my-bucket/locks            test if a store is fit
+  tenure demo                                  see why tokens are needed
   tenure run --help                            details of each command
 
 Tenure uses the store from the first of these that is set:
@@ -71,11 +73,12 @@ Tenure checks a networked store before it grants a lease, once a day on each mac
 
 ",
     exit_codes!(
-        concat!(code_of_cmd!(), "   1  status, leader, resign: the lease is free; kv get: there is no entry\n"),
+        concat!(code_of_cmd!(), "   1  status, leader, resign: the lease is free; kv get, fence get: there is\n",
+            "      no entry or no content; demo: it did not show what it promises\n"),
         held!(),
         concat!(
-            "  76  the lease was lost and CMD was stopped, or the handle is no longer valid:\n",
-            "      the message says why\n",
+            "  76  the lease was lost and CMD was stopped, or the handle or the token is no\n",
+            "      longer valid: the message says why\n",
         )
     )
 );
@@ -93,7 +96,7 @@ Examples:
 CMD owns standard input, output and error, and the terminal. Messages of tenure itself go to standard error.
 
 CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE. Every new holder has a greater token. Send it with \
-every write, so that the resource can refuse a late write of an earlier holder.
+every write, so that the resource can refuse a late write of an earlier holder: tenure fence does so for files and values.
 
 With --slots N, CMD runs under one of N slots of the group NAME, which is independent of the lease NAME. CMD also gets \
 TENURE_SLOT, from 0 to N-1. Each slot has tokens of its own. All runs of a group use the same N: tenure slots changes it.
@@ -457,6 +460,123 @@ Exit codes:
   64, 69, 77, 78  as in tenure --help
 ";
 
+pub(crate) const FENCE: &str = "\
+Examples:
+  tenure run report -- sh -c 'make-report | tenure fence put report.csv'
+  tenure fence append ledger.csv <rows.csv     add rows, durably
+  tenure fence seal report.csv                 the first act of a new holder
+  tenure fence check report.csv                would the token be admitted?
+  tenure fence get report.csv                  print it
+  tenure fence put s3://my-bucket/report.csv <report.csv
+  tenure fence put key:report <report.csv      a value in the store
+
+A holder can be paused after it has checked its lease and before it writes. Then its write comes late, after that of the next \
+holder. A fenced target remembers the greatest token that it has admitted, and refuses every smaller one, in the same step as \
+the write.
+
+Lease and token come from TENURE_NAME and TENURE_TOKEN, which tenure run sets, and TENURE_SLOT of tenure run --slots. A script \
+with a handle names them: --name backup --token \"$token\". All writers of a target use the same lease.
+
+A target is a file on a local disk, with its mark beside it in .NAME.fence; an object (s3://, gs://, az://), with its mark in its \
+first line; or key:NAME, a value in the store. Only writes through tenure are fenced: a program that writes to the file itself \
+is not stopped. The first write of a day to a bucket checks that the bucket refuses what it must, in the folder of the object.
+
+Exit codes:
+   0  done; check: the token would be admitted now
+   1  get: there is no content
+  65  the target has content that is not fenced, or was changed by another program
+  76  the token is stale: a newer holder has been there, and the message has both
+      tokens; stop
+  64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const FENCE_PUT: &str = "\
+Examples:
+  tenure fence put report.csv <new.csv           replace the file as a whole
+  make-report | tenure fence put report.csv      only a complete report
+  tenure fence put s3://my-bucket/r.csv <r.csv   an object, up to 64 MiB
+  tenure fence put key:report <report.csv        a value in the store
+  tenure fence put --name backup --token \"$t\" x  in a script with a handle
+
+A reader sees the old file or the new one, never a part. put returns when the new one is on the disk. It keeps the owner and the \
+permissions of the file. Standard input is read to its end first, so use pipefail: put does not know whether the program \
+before it failed.
+
+The mark of report.csv is .report.csv.fence. Do not remove it: it has the greatest token. A file with content and without a \
+mark is refused. With --adopt it is accepted once, if no earlier holder can still write.
+
+Exit codes:
+   0  the target was replaced
+  65  it has content that is not fenced, or a mark that is damaged
+  69  it could not be written; if the message says that this is not known, put it
+      again or read it
+  76  the token is stale: a newer holder has been there; stop
+  64, 77, 78  as in tenure --help
+";
+
+pub(crate) const FENCE_APPEND: &str = "\
+Examples:
+  tenure fence append ledger.csv <rows.csv       add rows
+  echo done | tenure fence append job.log        one line
+  tenure fence append --adopt old.log <rows.csv  start to fence old.log
+
+All bytes are appended, or none: the mark records what is appended, and the next append cuts off what a crash has left. append \
+returns when they are on the disk. Standard input is read to its end first.
+
+A file that is longer or shorter than its mark says was changed by another program, such as logrotate. append refuses it and \
+cuts off nothing. With --adopt the file is accepted as it is.
+
+Exit codes:
+   0  the bytes were appended
+  65  the file has content that is not fenced, or was changed by another program
+  69  it could not be written; if the message says that this is not known, read it
+      before the next append
+  76  the token is stale: a newer holder has been there; stop
+  64, 77, 78  as in tenure --help
+";
+
+pub(crate) const FENCE_GET: &str = "\
+Examples:
+  tenure fence get report.csv                    its content
+  tenure fence get report.csv --json             lease, token and length
+  tenure fence get key:report                    a value in the store
+
+get needs no token, and only reads. Of a file that is appended to, it prints the complete appends only. On a terminal, control \
+characters are shown as escapes.
+
+Exit codes:
+   0  there is content
+   1  there is none
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const FENCE_SEAL: &str = "\
+Examples:
+  tenure run report -- sh -c 'tenure fence seal report.csv && make-report'
+
+Without a seal, a late write of an earlier holder is admitted until the new holder has written. With it, it is refused from the \
+first moment on. The content stays.
+
+Exit codes:
+   0  the target refuses every smaller token
+  76  the token itself is stale: stop
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const FENCE_CHECK: &str = "\
+Examples:
+  tenure fence check report.csv || exit          before a long computation
+  tenure fence check report.csv --json           the greatest token
+
+check only reads. A newer holder may come between the check and the write, so only the write itself proves that the token is \
+admitted.
+
+Exit codes:
+   0  the token would be admitted now
+  76  it is stale: a newer holder has been there; stop
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
 pub(crate) const STORE: &str = "\
 Examples:
   tenure store guarantees                     guarantees of the current store
@@ -519,6 +639,36 @@ Exit codes:
   69  it cannot be reached, read or written: nothing is known
   128 + n  signal n ended the probe
   64, 78  as in tenure --help
+";
+
+pub(crate) const DEMO: &str = "\
+Examples:
+  tenure demo                        the accident, and then the fence
+  tenure demo --no-fence             only the accident
+  tenure demo --pause 1s             a pause that the lease survives
+  tenure demo --ttl 10s --pause 30s  slower
+  tenure demo --json | jq -c 'select(.event == \"summary\")'
+
+A process can be stopped after it has checked its lease and before it writes. When it continues, another process may hold the \
+lease, and the write still goes out. demo shows this with two real processes, a real lease and a ledger: it stops the holder \
+with SIGSTOP just before a write, waits until the other process has taken over and finished the batch, and continues it \
+with SIGCONT.
+
+Without a fence, the ledger accepts the late row: a payment is there twice. With a fence, the ledger remembers the greatest token \
+that it has seen, and refuses a smaller one in the same step as the write.
+
+If --pause is longer than --ttl, the pause lasts at least until the other process has finished. A shorter pause does not end the \
+lease: the other process does not take over, and the row is right.
+
+demo needs no store and no network. It works in a new directory below TMPDIR or /tmp, which it removes at the end, also after \
+Ctrl-C. It takes about 12 seconds.
+
+Exit codes:
+   0  it has shown what it promises, or its reader closed the pipe
+   1  it has not: a stale row was accepted, none was refused although the holder
+      was replaced, or the machine is too busy; the message says which
+  128 + n  signal n ended it
+  64, 69, 77  as in tenure --help
 ";
 
 pub(crate) const COMPLETIONS: &str = "\

@@ -5,9 +5,11 @@ mod args;
 mod completions;
 mod config;
 mod cost;
+mod demo;
 mod duration;
 mod elect;
 mod exit;
+mod fence;
 mod file_place;
 mod forget;
 mod guarantees;
@@ -45,6 +47,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if let Some(ended) = demo::worker_if_asked() {
+        return ended;
+    }
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return usage::answer(&error),
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         args::Command::Ls(ls) => ls::ls(&args, ls),
         args::Command::Slots(slots) => slots::slots(&args, slots),
         args::Command::Kv(args::Kv { command }) => kv::kv(&args, command),
+        args::Command::Fence(args::Fence { command }) => fence::fence(&args, command),
         args::Command::Forget(forget) => forget::forget(&args, forget),
         args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {
             guarantees::guarantees(&args, guarantees)
@@ -70,6 +76,7 @@ fn main() -> ExitCode {
             init::init(&args, init)
         }
         args::Command::Probe(probe) => probe::probe(&args, probe),
+        args::Command::Demo(demo) => demo::demo(demo),
         args::Command::Completions(completions) => completions::completions(completions),
         args::Command::Man(man) => man::man(man),
         args::Command::Watch(watch) => watch::watch(&args, watch),

@@ -83,6 +83,9 @@ fn placeholders_match_only_words_of_their_kind() {
         ("web-1:4711", "web-1:12", true),
         ("web-1:4711", "web-2:4711", false),
         ("a  15s  b", "a     619ms   b", true),
+        ("  2.51s  b", "  12.04s  b", true),
+        ("  2.51s  b", "  12.04  b", false),
+        ("a ttl of 2.5s", "a ttl of 3.5s", false),
         ("a  b", "a b", false),
         ("at 2026-11-15T05:30:00.250Z", "at 2027-01-02T03:04:05.678Z", true),
     ] {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 20] = [
     "run",
     "elect",
     "acquire",
@@ -24,7 +24,9 @@ const COMMANDS: [&str; 18] = [
     "history",
     "forget",
     "kv",
+    "fence",
     "store",
+    "demo",
     "completions",
     "man",
 ];
@@ -56,6 +58,7 @@ fn bash_completes_commands_and_options_from_the_script() {
     for command in COMMANDS {
         assert!(commands.iter().any(|offered| offered == command), "{command}: {commands:?}");
     }
+    assert!(!commands.iter().any(|offered| offered == "demo-worker"), "it is a part of demo");
     assert_eq!(complete(&["tenure", "forg"]), ["forget"]);
     assert_eq!(complete(&["tenure", "forget", "--vac"]), ["--vacant-for"]);
     assert_eq!(complete(&["tenure", "store", "guar"]), ["guarantees"]);

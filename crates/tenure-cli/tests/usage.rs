@@ -57,6 +57,10 @@ fn requested_help_succeeds_and_states_the_contract() {
         (&["kv", "ls", "--help"], &["not nodes-old", "only reads"]),
         (&["store", "--help"], &["guarantees"]),
         (&["store", "guarantees", "--help"], &["only reads", "before it exists"]),
+        (
+            &["demo", "--help"],
+            &["SIGSTOP", "--no-fence", "greatest token", "1  it has not", "Ctrl-C", "jq", "500ms to 1m"],
+        ),
         (&["completions", "--help"], &["bash", "zsh", "fish"]),
         (&["man", "--help"], &["man -l -", "--out"]),
     ] {
@@ -92,7 +96,7 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
         assert!(!codes.contains("126") && !codes.contains("status only"), "{command:?}: {codes}");
         assert!(codes.contains("   0  the lease was "), "{command:?}: {codes}");
     }
-    for command in ["man", "completions"] {
+    for command in ["man", "completions", "demo"] {
         let help = home.tenure(&[command, "--help"]).out;
         assert!(!help.contains("--store") && !help.contains("--check-store"), "{command}: {help}");
     }
@@ -102,7 +106,7 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
     assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
 }
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 28] = [
     &[],
     &["run"],
     &["elect"],
@@ -128,6 +132,7 @@ const COMMANDS: [&[&str]; 27] = [
     &["store"],
     &["store", "guarantees"],
     &["probe"],
+    &["demo"],
     &["completions"],
     &["man"],
 ];
@@ -147,7 +152,7 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         (
             &["--store", "file:///x"],
             "'tenure' requires a subcommand but one was not provided [subcommands: run, elect, acquire, renew, release, \
-             steal, leader, resign, status, ls, slots, watch, history, forget, kv, store, probe, completions, man, help]. See tenure --help",
+             steal, leader, resign, status, ls, slots, watch, history, forget, kv, fence, store, probe, demo, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],

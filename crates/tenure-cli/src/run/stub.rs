@@ -38,7 +38,12 @@ pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: 
         keep_through_exec(witness);
     }
     let mut program = Command::new(&command[0]);
-    program.args(&command[1..]).envs(start.environment).env_remove(ElectState::VARIABLE);
+    // A lease inside a slot is not that slot.
+    program
+        .args(&command[1..])
+        .env_remove("TENURE_SLOT")
+        .envs(start.environment)
+        .env_remove(ElectState::VARIABLE);
     // The last check: the process may have been stopped for any time between the grant and this line.
     if BootClock::new().now() >= start.before {
         let _ = gate.send(&0i32.to_ne_bytes(), &[]);

@@ -8,7 +8,7 @@
 //! | 32 or 64 hexadecimal digits | a nonce, a name, a hash: the same one for the same digits |
 //! | `web-1:4711` | a process of this machine: the same one for the same number |
 //! | `2026-11-15T05:30:00.250Z` | any time |
-//! | `15s` after *at most* or *for*, or in a column | any duration |
+//! | `15s` or `2.51s` after *at most* or *for*, or in a column | any duration |
 //! | two spaces or more | two spaces or more: columns are as wide as their content |
 //! | `[..]` | anything within a line |
 //! | `...` alone on a line | any lines |
@@ -123,6 +123,9 @@ impl Kind {
                 time.bytes().zip(form.bytes()).all(fits).then_some(form.len())
             }
             Self::Duration => {
+                if let Some(length) = decimal_seconds(text) {
+                    return Some(length);
+                }
                 let mut rest = &text[..word];
                 while !rest.is_empty() {
                     let number = digits(rest);
@@ -134,6 +137,17 @@ impl Kind {
             }
         }
     }
+}
+
+/// Length of a time with a decimal point, `2.51s`, at the start of a text.
+fn decimal_seconds(text: &str) -> Option<usize> {
+    let (seconds, rest) = text.split_once('.')?;
+    let fraction = rest.find(|next: char| !next.is_ascii_digit())?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let ends = rest[fraction..].strip_prefix('s')?;
+    let is_whole = is_number(seconds) && is_number(&rest[..fraction]);
+    (is_whole && !ends.starts_with(|next: char| next.is_ascii_alphanumeric()))
+        .then_some(seconds.len() + 1 + fraction + 1)
 }
 
 fn pieces(line: &str) -> Vec<Piece<'_>> {

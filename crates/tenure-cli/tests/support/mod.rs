@@ -1,8 +1,9 @@
 //! Shared by the tests of the command: a temporary home, and the command in a clean environment.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure::store::File;
@@ -75,11 +76,27 @@ impl Drop for Home {
 }
 
 pub(crate) fn did(command: &mut Command) -> Did {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    Did {
-        code: status.code().expect("no signal ended it"),
-        out: String::from_utf8(stdout).unwrap(),
-        err: String::from_utf8(stderr).unwrap(),
+    command.output().unwrap().into()
+}
+
+/// Runs a command with this standard input.
+pub(crate) fn fed(command: &mut Command, input: &[u8]) -> Did {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A command that refuses at once does not read.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().unwrap().into()
+}
+
+impl From<Output> for Did {
+    fn from(Output { status, stdout, stderr }: Output) -> Self {
+        Self {
+            code: status.code().expect("no signal ended it"),
+            out: String::from_utf8(stdout).unwrap(),
+            err: String::from_utf8(stderr).unwrap(),
+        }
     }
 }
 
