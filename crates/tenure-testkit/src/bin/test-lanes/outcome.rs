@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use tenure_testkit::quota;
 
 use crate::test_binary::TestBinary;
 
@@ -40,10 +41,11 @@ impl Outcome {
             .stdout(output)
             .spawn()?;
         let pid = Pid::from_child(&child);
+        let longest = Duration::from_secs(quota(LONGEST, LONGEST_OF_LONG));
         // The child stays a zombie until its times are read.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while waitid(WaitId::Pid(pid), ended)?.is_none() {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > longest {
                 child.kill()?;
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -132,8 +134,11 @@ fn stalled_so_far() -> Option<f64> {
     Some(micros.parse::<f64>().ok()? / 1e6)
 }
 
-/// Longest time of a binary: one that runs longer hangs.
-const PATIENCE: Duration = Duration::from_secs(1800);
+/// Longest time of a binary, in seconds: one that runs longer hangs.
+const LONGEST: u64 = 900;
+
+/// The same with the long quotas.
+const LONGEST_OF_LONG: u64 = 1800;
 
 #[cfg(test)]
 mod tests {
