@@ -3,7 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use tenure::{Error, ErrorKind};
+use serde::Serialize;
+use tenure::fence::FenceError;
+use tenure::{Error, ErrorKind, Token};
 
 use crate::output;
 
@@ -32,11 +34,31 @@ pub(crate) const UNSAFE: u8 = 78;
 pub(crate) struct Failure {
     code: u8,
     sentence: String,
+    stale: Option<StaleWrite>,
+}
+
+/// The tokens of a write that a fence refused as stale.
+#[derive(Debug, Serialize)]
+struct StaleWrite {
+    lease: String,
+    /// The token of the write.
+    offered: Token,
+    /// The greatest token that the target has admitted.
+    token: Token,
+}
+
+/// A failure as JSON. The fields and their names are a contract: `docs/reference/messages.md`.
+#[derive(Serialize)]
+struct FailureView<'a> {
+    exit: u8,
+    message: &'a str,
+    #[serde(flatten)]
+    stale: Option<&'a StaleWrite>,
 }
 
 impl Failure {
     pub(crate) fn new(code: u8, sentence: impl Into<String>) -> Self {
-        Self { code, sentence: sentence.into() }
+        Self { code, sentence: sentence.into(), stale: None }
     }
 
     /// The command line is invalid.
@@ -81,7 +103,7 @@ impl Failure {
         // An error message may quote a handle that was passed in place of a name.
         let sentence = output::without_handles(&self.sentence);
         if json {
-            let error = serde_json::json!({ "exit": self.code, "message": sentence });
+            let error = FailureView { exit: self.code, message: &sentence, stale: self.stale.as_ref() };
             output::say(&serde_json::json!({ "error": error }).to_string());
         } else {
             output::say(&format!("tenure: {}", output::plain(&sentence)));
@@ -99,6 +121,7 @@ impl From<Error> for Failure {
             ErrorKind::Corrupt => NOT_OURS,
             _ => UNAVAILABLE,
         };
+        let stale = std::error::Error::source(&error).and_then(StaleWrite::of);
         let mut sentence = error.to_string();
         // Most sentences include their cause already.
         if let Some(source) = std::error::Error::source(&error).map(ToString::to_string)
@@ -106,7 +129,18 @@ impl From<Error> for Failure {
         {
             sentence = format!("{sentence} ({source})");
         }
-        Self::new(code, sentence)
+        Self { stale, ..Self::new(code, sentence) }
+    }
+}
+
+impl StaleWrite {
+    fn of(source: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        match source.downcast_ref()? {
+            FenceError::Stale { offered, highest, .. } => {
+                Some(Self { lease: offered.name().to_string(), offered: offered.token(), token: *highest })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -98,8 +98,10 @@ fn a_stale_token_exits_76_with_both_tokens_and_changes_nothing() {
             refused(&late, 76, &["refused token 7 of lease billing", "token 9 has been there"]);
         }
         let late = fence(&home, 7, &[write, target, "--json"], "late\n");
-        let said: serde_json::Value = serde_json::from_str(&late.err).unwrap();
-        assert_eq!((late.code, &said["error"]["exit"]), (76, &json!(76)));
+        let mut said: serde_json::Value = serde_json::from_str(&late.err).unwrap();
+        assert!(said["error"]["message"].take().as_str().unwrap().contains("stop for good"));
+        let error = json!({"exit": 76, "message": null, "lease": "billing", "offered": 7, "token": 9});
+        assert_eq!((late.code, said), (76, json!({ "error": error })));
         let late = fence(&home, 7, &["check", target, "--json"], "");
         let expected = json!({"target": target, "result": "stale", "lease": "billing", "token": 9});
         assert_eq!((late.code, late.json()), (76, expected));
@@ -110,6 +112,36 @@ fn a_stale_token_exits_76_with_both_tokens_and_changes_nothing() {
         let other = fed(holder(&home, 99, &[write, target]).env("TENURE_NAME", "payroll"), b"x");
         refused(&other, 64, &["is fenced by lease billing", "token 99 of lease payroll"]);
     }
+}
+
+/// A target that has admitted such a token would refuse every real holder.
+#[test]
+fn a_typed_token_above_the_latest_grant_is_refused_and_one_that_is_unknown_here_is_not() {
+    let home = Home::new("fence-above");
+    let token = script(&home, "tenure run billing -- sh -c 'echo $TENURE_TOKEN'").out;
+    let above = (token.trim().parse::<u64>().unwrap() + 1).to_string();
+    let typed = |args: &[&str], name: &str, token: &str| {
+        let mut command = home.command(&[&["fence"], args, &["--name", name, "--token", token]].concat());
+        command.current_dir(&home.0);
+        command
+    };
+    for args in [["put", "f"], ["append", "l"], ["put", "key:k"], ["seal", "f"], ["check", "f"]] {
+        let did = fed(&mut typed(&args, "billing", &above), b"x");
+        let parts = ["token", &above, "of lease billing was never granted", token.trim(), "--store"];
+        refused(&did, 64, &parts);
+    }
+    assert!(!home.0.join("f").exists() && !home.0.join(".f.fence").exists());
+    fed(&mut typed(&["put", "f"], "billing", token.trim()), b"x").answered(0, "");
+    // The store does not know this lease, which may be elsewhere.
+    fed(&mut typed(&["put", "g"], "elsewhere", "99"), b"x").answered(0, "");
+    // What tenure run has set, and the script passes on, needs no store.
+    let mut passed_on = typed(&["put", "h", "--store", "s3://unreachable"], "billing", &above);
+    passed_on.env("TENURE_NAME", "billing").env("TENURE_TOKEN", &above);
+    fed(&mut passed_on, b"x").answered(0, "");
+
+    let slot =
+        "tenure run --slots 1 gpu -- tenure fence check f --name gpu --slot 0 --token 9007199254740991";
+    refused(&script(&home, slot), 64, &["token 9007199254740991 of slot 0 of gpu was never granted"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `tenure fence`: writes that the resource refuses when a newer holder has been there.
 
 mod file;
+mod granted;
 mod input;
 mod object;
 mod offered;
@@ -51,7 +52,7 @@ struct Found {
 pub(crate) fn fence(args: &Args, command: &FenceCommand) -> Result<ExitCode, Failure> {
     match command {
         FenceCommand::Put(put) => self::put(args, put),
-        FenceCommand::Append(append) => self::append(append),
+        FenceCommand::Append(append) => self::append(args, append),
         FenceCommand::Get(get) => self::get(args, get),
         FenceCommand::Seal(seal) => self::seal(args, seal),
         FenceCommand::Check(check) => self::check(args, check),
@@ -60,7 +61,7 @@ pub(crate) fn fence(args: &Args, command: &FenceCommand) -> Result<ExitCode, Fai
 
 fn put(args: &Args, put: &FenceWrite) -> Result<ExitCode, Failure> {
     let target = Target::parse(&put.target)?;
-    let token = offered(&put.token)?;
+    let token = offered(args, &put.token)?;
     let length = match &target {
         Target::File(path) => file::put(path, &token, adoption(put))?,
         Target::Value(_) if put.adopt => {
@@ -71,9 +72,9 @@ fn put(args: &Args, put: &FenceWrite) -> Result<ExitCode, Failure> {
     done(&target, "put", &token, Some(length), put.json)
 }
 
-fn append(append: &FenceWrite) -> Result<ExitCode, Failure> {
+fn append(args: &Args, append: &FenceWrite) -> Result<ExitCode, Failure> {
     let target = Target::parse(&append.target)?;
-    let token = offered(&append.token)?;
+    let token = offered(args, &append.token)?;
     let length = match &target {
         Target::File(path) => file::append(path, &token, adoption(append))?,
         Target::Value(_) => {
@@ -87,7 +88,7 @@ fn append(append: &FenceWrite) -> Result<ExitCode, Failure> {
 
 fn seal(args: &Args, seal: &FenceSeal) -> Result<ExitCode, Failure> {
     let target = Target::parse(&seal.target)?;
-    let token = offered(&seal.token)?;
+    let token = offered(args, &seal.token)?;
     match &target {
         Target::File(path) => file::seal(path, &token).map_err(Error::from)?,
         Target::Value(place) => place.seal(args, &token)?,
@@ -134,7 +135,7 @@ fn get(args: &Args, get: &FenceGet) -> Result<ExitCode, Failure> {
 /// Compares the token with the mark, as a write would. Changes nothing.
 fn check(args: &Args, check: &FenceCheck) -> Result<ExitCode, Failure> {
     let target = Target::parse(&check.target)?;
-    let token = offered(&check.token)?;
+    let token = offered(args, &check.token)?;
     let found = match &target {
         Target::File(path) => file::find(path)?,
         Target::Value(place) => place.find(args)?.map(|(found, _)| found),

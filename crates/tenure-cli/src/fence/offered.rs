@@ -1,27 +1,42 @@
 use tenure::fence::FencingToken;
 use tenure::{Key, Token};
 
-use crate::args::FenceToken;
+use super::granted::must_not_be_above_the_latest_grant;
+use crate::args::{Args, FenceToken};
 use crate::exit::Failure;
 use crate::home;
 
 /// The token of this call: from the options, or from the environment that `tenure run` sets.
 ///
-/// Both parts come from one place: a token says nothing about another lease.
-pub(super) fn offered(args: &FenceToken) -> Result<FencingToken, Failure> {
-    let (name, token, slot) = match (&args.name, &args.token) {
-        (Some(name), Some(token)) => (name.clone(), token.clone(), args.slot.map(|slot| slot.to_string())),
-        _ => {
-            let (Some(name), Some(token)) = (variable("TENURE_NAME")?, variable("TENURE_TOKEN")?) else {
-                return Err(Failure::usage(
-                    "there is no token: TENURE_NAME and TENURE_TOKEN are not set. Run this under tenure run, or name the \
-                     lease and its token with --name and --token",
-                ));
-            };
-            (name, token, variable("TENURE_SLOT")?)
+/// Both parts come from one place: a token says nothing about another lease. A token that was typed may be wrong, so it is
+/// compared with the latest grant.
+pub(super) fn offered(args: &Args, typed: &FenceToken) -> Result<FencingToken, Failure> {
+    if let (Some(name), Some(token)) = (&typed.name, &typed.token) {
+        let typed = fencing_token(name, token, typed.slot.map(|slot| slot.to_string()))?;
+        // A script may pass its environment on as options.
+        if !granted_token().is_ok_and(|granted| granted.as_ref() == Some(&typed)) {
+            must_not_be_above_the_latest_grant(args, &typed)?;
         }
+        return Ok(typed);
+    }
+    granted_token()?.ok_or_else(|| {
+        Failure::usage(
+            "there is no token: TENURE_NAME and TENURE_TOKEN are not set. Run this under tenure run, or name the lease and its \
+             token with --name and --token",
+        )
+    })
+}
+
+/// The token in the environment; `None` if there is none.
+fn granted_token() -> Result<Option<FencingToken>, Failure> {
+    let (Some(name), Some(token)) = (variable("TENURE_NAME")?, variable("TENURE_TOKEN")?) else {
+        return Ok(None);
     };
-    let mut key = Key::parse(&name)?;
+    fencing_token(&name, &token, variable("TENURE_SLOT")?).map(Some)
+}
+
+fn fencing_token(name: &str, token: &str, slot: Option<String>) -> Result<FencingToken, Failure> {
+    let mut key = Key::parse(name)?;
     if let Some(slot) = slot {
         let index = slot.parse().map_err(|_| {
             Failure::usage(format!(
