@@ -21,12 +21,32 @@ fn main() {
         FenceSchema::usual().install(&client).await.unwrap();
         client.batch_execute(TABLES).await.unwrap();
         println!("{}", Samples::heading());
-        Run::of(&mut client, rounds).await.print(Some(1.3));
-        println!("\nbehind a network with a round trip of {ROUND_TRIP:?}\n{}", Samples::heading());
+        for pace in [Pace::Lone, Pace::InARow] {
+            println!("{pace:?}");
+            Run::of(&mut client, pace, rounds).await.print(Some(1.3));
+            println!();
+        }
+        println!("behind a network with a round trip of {ROUND_TRIP:?}\n{}", Samples::heading());
         let link = SlowLink::to(server.address(), ROUND_TRIP).await;
         let mut client = connect(&server.url_at(link.address())).await;
-        Run::of(&mut client, rounds.div_ceil(8)).await.print(Some(1.3));
+        Run::of(&mut client, Pace::Lone, rounds.div_ceil(8)).await.print(Some(1.3));
     });
+}
+
+/// Pace of the transactions: each after a pause, from which processors and server have to wake up, or without one.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    Lone,
+    InARow,
+}
+
+impl Pace {
+    async fn take<T>(self, samples: &mut Samples, work: impl Future<Output = T>) -> T {
+        match self {
+            Self::Lone => samples.take_lone(work).await,
+            Self::InARow => samples.take_async(work).await,
+        }
+    }
 }
 
 /// Transactions of one connection, in turns, so that other load on the machine affects all of them equally.
@@ -39,7 +59,7 @@ struct Run {
 }
 
 impl Run {
-    async fn of(client: &mut Client, rounds: usize) -> Self {
+    async fn of(client: &mut Client, pace: Pace, rounds: usize) -> Self {
         let mut run = Self {
             bare: Samples::new("a bare transaction: begin, update, commit"),
             fenced: Samples::new("fenced, one statement after the other"),
@@ -53,25 +73,23 @@ impl Run {
         let first: i64 =
             client.query_one("SELECT coalesce(max(token), 0) FROM tenure.fence", &[]).await.unwrap().get(0);
         for round in 0..rounds {
-            run.bare
-                .take_lone(async {
-                    let transaction = client.transaction().await.unwrap();
-                    update(&transaction).await;
-                    transaction.commit().await.unwrap();
-                })
-                .await;
-            run.fenced
-                .take_lone(async {
-                    let transaction = client.transaction().await.unwrap();
-                    held.write(&offered, &transaction).await.unwrap();
-                    update(&transaction).await;
-                    transaction.commit().await.unwrap();
-                })
-                .await;
-            run.together.take_lone(together(client, &held, &offered)).await;
-            run.granted.take_lone(together(client, &here, &granted)).await;
+            let bare = async {
+                let transaction = client.transaction().await.unwrap();
+                update(&transaction).await;
+                transaction.commit().await.unwrap();
+            };
+            pace.take(&mut run.bare, bare).await;
+            let fenced = async {
+                let transaction = client.transaction().await.unwrap();
+                held.write(&offered, &transaction).await.unwrap();
+                update(&transaction).await;
+                transaction.commit().await.unwrap();
+            };
+            pace.take(&mut run.fenced, fenced).await;
+            pace.take(&mut run.together, together(client, &held, &offered)).await;
+            pace.take(&mut run.granted, together(client, &here, &granted)).await;
             let newest = token(first.unsigned_abs() + 1 + round as u64);
-            run.raised.take_lone(together(client, &taken, &newest)).await;
+            pace.take(&mut run.raised, together(client, &taken, &newest)).await;
         }
         run
     }
