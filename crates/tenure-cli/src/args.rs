@@ -600,6 +600,9 @@ pub(crate) struct Init {
     /// Print the statements for an administrator instead
     #[arg(long)]
     pub(crate) print: bool,
+    /// With --print: the statements that install a fence for your own tables, in a PostgreSQL database
+    #[arg(long, requires = "print")]
+    pub(crate) fences: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -591,9 +591,12 @@ pub(crate) const INIT: &str = "\
 Examples:
   tenure store init postgres://me@db.example.org/app          create the tables
   tenure store init --print postgres://me@db.example.org/app  print the statements that create them
+  tenure store init --print --fences postgres://me@db.example.org/app | psql --single-transaction app
 
 The first write creates the directory or the tables of a store, too, if it may. This command is for a store whose users may not: \
 an administrator runs it once. With --print it sends nothing. A bucket or a container needs nothing but itself.
+
+--fences prints the migration for a fence of your own tables: a function that refuses a transaction under a stale token. They are installed in the schema of the store, and may be installed again.
 
 Exit codes:
    0  the store exists, or the statements were printed

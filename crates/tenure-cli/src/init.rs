@@ -18,6 +18,17 @@ pub(crate) fn init(args: &Args, init: &Init) -> Result<ExitCode, Failure> {
         output::say(&format!("{} is ready for leases", plain(&store.url())));
         return Ok(ExitCode::SUCCESS);
     }
+    if init.fences {
+        let statements = store.fence_statements()?.ok_or_else(|| {
+            let url = store.url();
+            Failure::usage(format!(
+                "{url} is not a PostgreSQL database, and only one needs statements for a fence: name it, as in tenure store \
+                 init --print --fences postgres://role@host/database"
+            ))
+        })?;
+        output::answer(&statements)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match store.creation_statements() {
         Some(statements) => output::answer(&statements)?,
         None => output::say(&format!("{} is created without statements", plain(&store.url()))),

@@ -161,6 +161,11 @@ impl ChosenStore {
         self.url.creation_statements()
     }
 
+    /// The statements that install a fence for tables of users, if the store is in a database.
+    pub(crate) fn fence_statements(&self) -> Result<Option<String>, Failure> {
+        self.url.fence_statements().map_err(|error| self.failure(error))
+    }
+
     /// Risks of the store that are known and not refused.
     pub(crate) async fn risks(&self) -> Result<Vec<String>, Failure> {
         Ok(self.url.risks().await?)

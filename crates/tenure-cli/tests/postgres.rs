@@ -74,6 +74,28 @@ fn an_administrator_creates_the_tables_for_a_role_that_may_not() {
 }
 
 #[test]
+fn an_administrator_installs_the_fences_that_the_command_prints() {
+    let Some(place) = Place::on("postgres-fences", PostgresSetup::new()) else { return };
+    place.server.sql("CREATE ROLE app LOGIN");
+    let url = place.url.replace("postgres@", "app@");
+    let as_app = |args: &[&str]| did(place.command(args).env("TENURE_STORE", &url));
+    assert_eq!(place.tenure(&["store", "init"]).code, 0);
+    let printed = as_app(&["store", "init", "--print", "--fences"]);
+    assert_eq!((printed.code, printed.err.as_str()), (0, ""));
+    for _ in 0..2 {
+        place.server.sql(&format!("BEGIN; {} COMMIT", printed.out));
+    }
+    let call = |token: u32| format!("SET ROLE app; SELECT tenure.fence('orders', 'billing', {token})");
+    place.server.sql(&call(7));
+    let refusal = place.server.try_sql_in("postgres", &call(6)).unwrap_err();
+    assert!(refusal.contains("orders refused token 6 of lease billing: token 7 has been there"), "{refusal}");
+
+    let elsewhere = ["store", "init", "--print", "--fences", "file:///srv/leases"];
+    refused(&place.tenure(&elsewhere), 64, &["file:///srv/leases is not a PostgreSQL database"]);
+    refused(&place.tenure(&["store", "init", "--fences"]), 64, &["--print"]);
+}
+
+#[test]
 fn each_problem_of_a_server_has_its_own_message_and_code_and_shows_no_password() {
     let setup = PostgresSetup::new().password("hush-hush");
     let Some(place) = Place::on("postgres-wrong", setup) else { return };

@@ -87,6 +87,11 @@ impl PostgresPlace {
     pub(crate) fn creation_statements(&self) -> String {
         self.0.creation_statements()
     }
+
+    /// The statements that install the fences, for an administrator.
+    pub(crate) fn fence_statements(&self) -> Result<String, StoreError> {
+        self.0.fence_statements().map_err(refused)
+    }
 }
 
 fn refused(error: OpenError) -> StoreError {

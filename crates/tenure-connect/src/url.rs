@@ -240,6 +240,17 @@ impl StoreUrl {
         }
     }
 
+    /// The statements that install a fence for tables of users beside the store, for an administrator; `None` if the store is
+    /// not in a database. Sends nothing.
+    pub fn fence_statements(&self) -> Result<Option<String>, Error> {
+        match &self.0 {
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(place) => Ok(Some(place.fence_statements()?)),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(None),
+        }
+    }
+
     /// Creates what the store needs, unless it exists: a directory, or tables. A bucket must exist already.
     pub async fn create(&self) -> Result<(), Error> {
         match &self.0 {

@@ -66,6 +66,13 @@ fn the_guarantees_of_a_database_need_no_server() {
     assert!(url.is_there().unwrap() && !url.has_removal());
     let statements = url.creation_statements().unwrap();
     assert!(statements.contains("CREATE TABLE IF NOT EXISTS \"tenure\".\"record\""), "{statements}");
+    let fences = |url: &str| url.parse::<StoreUrl>().unwrap().fence_statements().unwrap();
+    let statements = fences("postgres://app@db.example.org/app?schema=jobs").unwrap();
+    for part in ["CREATE OR REPLACE FUNCTION \"jobs\".fence(", "FROM \"jobs\".\"token\" AS t", "TO \"app\";"]
+    {
+        assert!(statements.contains(part), "{part} is not in {statements}");
+    }
+    assert_eq!(fences("file:///srv/leases"), None);
 }
 
 #[test]

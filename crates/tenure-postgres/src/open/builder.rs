@@ -11,6 +11,7 @@ use super::tables::check_name;
 use super::target::{PasswordSource, Target};
 use super::tls::{TlsMode, TlsRoots};
 use super::{Environment, OpenError, Tables, password_file, service_file};
+use crate::fence::FenceSchema;
 use crate::statements;
 use crate::store::{Parts, Postgres, VALUE_MAX};
 
@@ -235,6 +236,14 @@ impl PostgresBuilder {
         let creation = statements::creation(&self.tables, false);
         let rights = self.user.as_deref().map(|user| statements::rights(&self.tables, user));
         creation + rights.as_deref().unwrap_or_default()
+    }
+
+    /// The statements that install the [fences](FenceSchema) for tables of users in the schema of this store, for an
+    /// administrator. They end with the least rights of the role, if the builder names it.
+    pub fn fence_statements(&self) -> Result<String, OpenError> {
+        let fences = FenceSchema::named(self.tables.schema_name())?.with_leases_of(self)?;
+        let rights = self.user.as_deref().map(|user| fences.rights(user));
+        Ok(fences.migration() + rights.as_deref().unwrap_or_default())
     }
 
     pub(crate) fn tables(&self) -> &Tables {
