@@ -596,7 +596,8 @@ Examples:
 The first write creates the directory or the tables of a store, too, if it may. This command is for a store whose users may not: \
 an administrator runs it once. With --print it sends nothing. A bucket or a container needs nothing but itself.
 
---fences prints the migration for a fence of your own tables: a function that refuses a transaction under a stale token. It is installed in the schema of the store, and may be installed again.
+--fences prints the migration for a fence of your own tables: a function that refuses a transaction under a stale token. \
+It is installed in the schema of the store, and the statements may run again.
 
 Exit codes:
    0  the store exists, or the statements were printed
