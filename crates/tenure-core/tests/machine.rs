@@ -42,6 +42,7 @@ impl Solo {
             manual: false,
             hint_pause: Timing::new(TTL).unwrap().retry(),
             heed: Heed::Ttl,
+            once_per: None,
             mode: AcquireMode::Wait,
         };
         choose(&mut params);

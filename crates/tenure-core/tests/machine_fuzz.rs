@@ -270,6 +270,7 @@ impl World {
                 Heed::Tree { limit: None },
                 Heed::Tree { limit: Some(timing.ttl().as_duration()) },
             ]),
+            once_per: self.dice.chance(20).then_some(wait),
             mode: match (self.dice.below(100), &known) {
                 (0..20, _) if self.takes => AcquireMode::TakeNow("at once".into()),
                 (0..20, _) => AcquireMode::Revoke("because".into()),
@@ -502,7 +503,7 @@ impl World {
 
     /// Inputs from users and drivers that may come at any time.
     fn odd(&mut self, id: usize) {
-        let input = match self.dice.below(10) {
+        let input = match self.dice.below(11) {
             0 => Input::Renew,
             1 | 2 => {
                 self.slots[id].belief = Instant::default();
@@ -522,6 +523,7 @@ impl World {
                 return;
             }
             8 => Input::CannotStop("it is not mine".into()),
+            9 => Input::Succeeded,
             _ => {
                 self.nonces += 1;
                 Input::Witness { nonce: Nonce::from_bits(self.nonces), sighting: Sighting::default() }
@@ -611,6 +613,11 @@ impl World {
         };
         assert!(new.token >= old.token, "S1: {:?} made the token go back", write.purpose);
         assert!(new.sequence > old.sequence, "the sequence is never reset");
+        let reports = new.last_success != old.last_success;
+        assert!(
+            !reports || (write.purpose == Purpose::Vacate && new.last_success.is_some()),
+            "only a release reports a success, and none forgets one"
+        );
         match write.purpose {
             Purpose::Plant => panic!("a plant replaced something"),
             Purpose::Grant => {

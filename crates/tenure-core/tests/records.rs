@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::record::{
-    Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness, decode, encode,
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+    decode, encode,
 };
 use tenure_core::{Holder, Token, WallTime};
+use tenure_store::StoreTime;
 
 #[test]
 fn every_fixture_is_read_as_expected_and_written_back_byte_for_byte() {
@@ -53,6 +55,7 @@ fn expected() -> Vec<(&'static str, Record)> {
         ("held", held()),
         ("held-by-handle", held_by_handle()),
         ("vacant", vacant()),
+        ("last-success", last_success()),
         ("revoked", revoked()),
         ("unstoppable", unstoppable()),
         ("unstoppable-revoked", unstoppable_revoked()),
@@ -124,6 +127,13 @@ fn vacant() -> Record {
         it.sequence = 18;
         it.value = "shard-7".into();
         it.history = Arc::new([first_term(), second_term()]);
+    })
+}
+
+fn last_success() -> Record {
+    changed(vacant(), |it| {
+        let (token, began) = (it.token, StoreTime::from_micros(1_794_720_600_249_871));
+        it.last_success = Some(LastSuccess { token, began });
     })
 }
 

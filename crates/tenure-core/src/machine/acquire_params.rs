@@ -34,6 +34,8 @@ pub struct AcquireParams {
     pub hint_pause: Duration,
     /// Condition for taking a record of another holder that has run out by its ttl.
     pub heed: Heed,
+    /// Shortest time from the beginning of the latest success to a grant, by the store's clock.
+    pub once_per: Option<Duration>,
     /// The mode.
     pub mode: AcquireMode,
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::Expect;
+use tenure_store::{Expect, StoreTime};
 
 use super::in_flight::{InFlight, SentWrite};
 use super::outlived::Outlived;
@@ -12,7 +12,7 @@ use super::{
     Purpose, Rules, Seen, Sightings, Write,
 };
 use crate::Instant;
-use crate::record::{Nonce, Record, Ttl};
+use crate::record::{LastSuccess, Nonce, Record, Ttl};
 
 /// Everything that a stage may use in one step besides its own fields: the parts of the lease that outlive a stage, and
 /// the world.
@@ -23,6 +23,10 @@ pub(super) struct Context<'a> {
     pub(super) in_flight: &'a mut Option<InFlight>,
     /// Reason why the work under the term cannot be stopped, if its holder has said so.
     pub(super) unstoppable: Option<&'a Arc<str>>,
+    /// The store's time when the latest grant was sent, as far as it is known.
+    pub(super) began: &'a mut Option<StoreTime>,
+    /// True if the holder has reported that the work of the term is done.
+    pub(super) succeeded: bool,
     /// The record that was last seen to run out by its ttl.
     pub(super) outlived: &'a mut Option<Outlived>,
     /// True if an inspection of a witness is pending.
@@ -111,6 +115,12 @@ impl<'a> Context<'a> {
     pub(super) fn attempt_behind(&self, record: &Record) -> Attempt {
         let unknown = Attempt { nonce: record.nonce, sent: self.ambient.now, purpose: Purpose::Grant };
         self.attempts.find(record.holders_nonce()).copied().unwrap_or(unknown)
+    }
+
+    /// The success that the release of this record reports, if the work of its term is done.
+    pub(super) fn success_of(&self, record: &Record) -> Option<LastSuccess> {
+        let began = self.began.filter(|_| self.rules.counts_as_done(self.succeeded))?;
+        Some(LastSuccess { token: record.token, began })
     }
 
     pub(super) fn nonce(&self, previous: &Record) -> Nonce {

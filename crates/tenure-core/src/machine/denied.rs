@@ -22,6 +22,23 @@ pub enum Denied {
         /// The sighting of its witness.
         sighting: Sighting,
     },
+    /// The latest success of this lease began too recently.
+    NotDue {
+        /// The token of that success.
+        token: Token,
+        /// Time since it began, by the store's clock.
+        since: Duration,
+        /// Time until the next run may begin.
+        left: Duration,
+    },
+    /// It cannot be told how long ago the latest success began: the store's clock is too far apart from the clock of this
+    /// machine, or from its own time then.
+    Unclear {
+        /// The token of that success.
+        token: Token,
+        /// The difference of the clocks.
+        apart: Duration,
+    },
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
     /// The store holds back grants, and can be asked again after this time. The source of the error says why.
@@ -66,12 +83,14 @@ impl Denied {
 
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Held(_) | Self::Unstoppable(_) | Self::Outlived { .. } | Self::Withheld(_) => {
-                ErrorKind::Held
-            }
+            Self::Held(_)
+            | Self::Unstoppable(_)
+            | Self::Outlived { .. }
+            | Self::NotDue { .. }
+            | Self::Withheld(_) => ErrorKind::Held,
             Self::Unavailable(_) | Self::Cancelled => ErrorKind::Unavailable,
             Self::Refused(reason) => (*reason).into(),
-            Self::ClockStands => Reason::Unsupported.into(),
+            Self::ClockStands | Self::Unclear { .. } => Reason::Unsupported.into(),
             Self::Foreign(_) | Self::WentBack { .. } | Self::TokensExhausted => ErrorKind::Corrupt,
             Self::Closed(_) | Self::PlainKey(_) => ErrorKind::Invalid,
             Self::StaleHandle(_) => ErrorKind::Lost,
@@ -107,6 +126,18 @@ impl Denied {
                 name_of_holder(record),
                 record.token,
                 whose_work(*sighting)
+            ),
+            Self::NotDue { token, since, left } => format!(
+                "is not due for {holder}: its last successful run (token {token}) began {}s ago by the store's clock, and the \
+                 next one may begin in {}s",
+                since.as_secs(),
+                left.as_millis().div_ceil(1_000)
+            ),
+            Self::Unclear { token, apart } => format!(
+                "was not granted to {holder}: it cannot be told how long ago its last successful run (token {token}) began. The \
+                 store's clock is {}s apart from the clock of this machine, or from its own time at that run: set the clocks, or \
+                 run it once with a period of zero",
+                apart.as_secs()
             ),
             Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
             Self::Withheld(after) => format!(

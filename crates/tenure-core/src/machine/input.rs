@@ -34,6 +34,8 @@ pub enum Input {
     Release,
     /// No process acts under the term any more: all work has been dropped.
     Drained,
+    /// The work of the term is done: the record that the release leaves behind says so.
+    Succeeded,
     /// A thread saw the deadline pass, and latched the belief as lost before it could be extended.
     Latched,
     /// The holder cannot stop the work under its term, for this reason. From now on the record says so. When the belief

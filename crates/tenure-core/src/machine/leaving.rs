@@ -86,7 +86,8 @@ impl Leaving {
         }
         let Some((record, version)) = &self.target else { return ctx.read() };
         let token = ctx.rules.token_left_behind(record.token);
-        let vacated = writes::vacated(record, ctx.nonce(record), token, ctx.ambient);
+        let success = ctx.success_of(record);
+        let vacated = writes::vacated(record, ctx.nonce(record), token, success, ctx.ambient);
         ctx.write(Purpose::Vacate, Expect::Version(version.clone()), vacated)
     }
 

@@ -40,6 +40,8 @@ pub(crate) mod writes;
 
 use std::sync::Arc;
 
+use tenure_store::StoreTime;
+
 pub use acquire_params::{AcquireMode, AcquireParams, Heed, Patience, TermRef};
 pub use attempts::{Attempt, Attempts};
 pub use denied::Denied;
@@ -47,7 +49,7 @@ pub use effect::{Effect, Event, Left, Purpose, Write};
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{ObservedRead, Observer};
-pub use rules::{Floor, Mine, Proof, Rules, Standard, Walls, YEAR_2020, is_plausible};
+pub use rules::{Due, Floor, Mine, Proof, Rules, Standard, Walls, YEAR_2020, is_plausible};
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 
@@ -69,6 +71,8 @@ pub struct Machine {
     attempts: Attempts,
     asleep_until: Option<Instant>,
     unstoppable: Option<Arc<str>>,
+    began: Option<StoreTime>,
+    succeeded: bool,
     outlived: Option<Outlived>,
     looking_at_witness: bool,
 }
@@ -89,6 +93,8 @@ impl Machine {
             attempts: Attempts::default(),
             asleep_until: None,
             unstoppable: None,
+            began: None,
+            succeeded: false,
             outlived: None,
             looking_at_witness: false,
         }
@@ -116,6 +122,11 @@ impl Machine {
                 self.unstoppable = Some(Arc::clone(because));
             }
             Input::CannotStop(_) => return,
+            // Only a holder knows it: after a loss, another holder may work already.
+            Input::Succeeded => {
+                self.succeeded |= self.is_holding();
+                return;
+            }
             _ => {}
         }
         let ctx = &mut Context {
@@ -124,6 +135,8 @@ impl Machine {
             attempts: &mut self.attempts,
             in_flight: &mut self.in_flight,
             unstoppable: self.unstoppable.as_ref(),
+            began: &mut self.began,
+            succeeded: self.succeeded,
             outlived: &mut self.outlived,
             looking_at_witness: &mut self.looking_at_witness,
             ambient,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenure_store::{StoreClock, StoreTime, Version};
 
 use super::{Attempts, Fault, Outcome, Seen, Sighting, TermRef};
-use crate::record::{Nonce, Record, State, Ttl};
+use crate::record::{LastSuccess, Nonce, Record, State, Ttl};
 use crate::{Drift, Instant, Token};
 
 /// The decisions of the protocol, each with its correct implementation.
@@ -250,6 +250,31 @@ pub trait Rules: fmt::Debug + Send + Sync {
         true
     }
 
+    // ── once per period ───────────────────────────────────────────────────────────────────────────────────────────
+
+    /// True if a release reports a success. Only if the holder has reported that the work was done.
+    fn counts_as_done(&self, succeeded: bool) -> bool {
+        succeeded
+    }
+
+    /// Standing of a period that began with the latest success, by the store's own time `now`. The wall clocks of contenders
+    /// fire at different times, and decide nothing. If the store's clock is far from the wall clock, it may stand still: then
+    /// the work is not skipped silently, or that would last forever.
+    fn due(&self, last: LastSuccess, period: Duration, now: StoreTime, wall: crate::WallTime) -> Due {
+        let (began, now) = (u128::from(last.began.as_micros()), u128::from(now.as_micros()));
+        let since = now.saturating_sub(began);
+        // A period of zero ends the doubt about a wrong clock: the next success has the right time again.
+        if period.is_zero() || (began <= now && since >= period.as_micros()) {
+            return Due::Now;
+        }
+        let slack = (period / 20).max(SLACK_MIN).as_micros();
+        let apart = now.abs_diff(u128::from(wall.as_millis()) * 1_000).max(began.saturating_sub(now));
+        if apart > slack {
+            return Due::Unclear { apart: duration_of(apart) };
+        }
+        Due::NotYet { since: duration_of(since), left: period.saturating_sub(duration_of(since)) }
+    }
+
     // ── fail closed ───────────────────────────────────────────────────────────────────────────────────────────────
 
     /// True if a record that is not fully understood may be overwritten, or a plain key by a lease. Never.
@@ -305,6 +330,25 @@ pub enum Proof {
     Lost,
 }
 
+/// Standing of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// A run may begin.
+    Now,
+    /// The latest success began this long ago, and a run may begin after the rest of the period.
+    NotYet {
+        /// Time since the latest success began.
+        since: Duration,
+        /// Time until the next run may begin.
+        left: Duration,
+    },
+    /// It cannot be told: the store's clock is this far apart from the clock of this machine, or from its own time before.
+    Unclear {
+        /// The difference.
+        apart: Duration,
+    },
+}
+
 /// Facts by which a lease recognises its own records.
 #[derive(Clone, Copy, Debug)]
 pub struct Mine<'a> {
@@ -324,6 +368,13 @@ pub struct Walls {
     /// The reader's own time.
     pub now: crate::WallTime,
 }
+
+fn duration_of(micros: u128) -> Duration {
+    u64::try_from(micros).map_or(Duration::MAX, Duration::from_micros)
+}
+
+/// Shortest difference of the clocks of a store and a machine that counts.
+const SLACK_MIN: Duration = Duration::from_secs(60);
 
 /// Longest pause between two reads without a rhythm: at most three reads per ttl of the record, even if jitter takes
 /// away a tenth.

@@ -48,6 +48,15 @@ pub struct Seen {
     pub went_back: Option<Token>,
 }
 
+impl Seen {
+    /// The store's time at this instant: the time in the answer, and the time since it arrived by the own clock.
+    pub(crate) fn store_time_at(&self, now: Instant) -> Option<StoreTime> {
+        let since = u64::try_from(now.since(self.returned).as_micros()).ok()?;
+        let time = self.time.filter(|time| is_plausible(*time))?;
+        time.as_micros().checked_add(since).map(StoreTime::from_micros)
+    }
+}
+
 impl Default for Sightings {
     /// Nothing was seen.
     fn default() -> Self {

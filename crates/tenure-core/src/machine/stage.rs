@@ -84,6 +84,7 @@ impl Stage {
                 | Input::Release
                 | Input::Drained
                 | Input::Latched
+                | Input::Succeeded
                 | Input::CannotStop(_),
                 _,
             ) => STAY,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AcquireParams, Ambient};
 use crate::Token;
-use crate::record::{End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
+use crate::record::{End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
 
 /// The record of a new term over `old`. If `old` was held, its term ended as `end` says.
 pub(super) fn granted(
@@ -32,6 +32,7 @@ pub(super) fn granted(
         granted_at: ambient.wall,
         written_at: ambient.wall,
         unstoppable: None,
+        last_success: old.last_success,
         unknown: Arc::clone(&old.unknown),
     }
 }
@@ -74,8 +75,14 @@ pub(super) fn resumed(old: &Record, nonce: Nonce, params: &AcquireParams, ambien
     }
 }
 
-/// The vacant record that a term leaves behind. It keeps token, value and history.
-pub(super) fn vacated(old: &Record, nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
+/// The vacant record that a term leaves behind. It keeps token, value and history, and says if the work was done.
+pub(super) fn vacated(
+    old: &Record,
+    nonce: Nonce,
+    token: Token,
+    success: Option<LastSuccess>,
+    ambient: &Ambient,
+) -> Record {
     let end = end_of_revoked(old).unwrap_or(End::Released);
     Record {
         state: State::Vacant,
@@ -88,6 +95,7 @@ pub(super) fn vacated(old: &Record, nonce: Nonce, token: Token, ambient: &Ambien
         history: with_past(old, end, ambient),
         written_at: ambient.wall,
         unstoppable: None,
+        last_success: success.or(old.last_success),
         ..old.clone()
     }
 }

@@ -45,7 +45,7 @@ const WITNESS_TEXT_MAX: usize = 64;
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The field names that have a meaning in version 1. No unknown field can have one of them.
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 21] = [
     "tenure",
     "crit",
     "state",
@@ -66,4 +66,5 @@ const KNOWN: [&str; 20] = [
     "granted_at",
     "written_at",
     "unstoppable",
+    "last_success",
 ];

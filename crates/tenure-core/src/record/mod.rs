@@ -5,6 +5,7 @@
 
 mod codec;
 mod kind;
+mod last_success;
 mod nonce;
 mod past;
 mod state;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub use codec::{Foreign, RECORD_MAX, check, decode, encode, try_encode};
 pub use kind::Kind;
+pub use last_success::LastSuccess;
 pub use nonce::Nonce;
 pub use past::{End, Past};
 pub use state::{Closure, Revocation, State};
@@ -61,6 +63,8 @@ pub struct Record {
     pub written_at: WallTime,
     /// States that the work of one term cannot be stopped. It has no meaning for any other term.
     pub unstoppable: Option<Arc<Unstoppable>>,
+    /// The latest term whose holder reported that the work was done. It stays until the next one.
+    pub last_success: Option<LastSuccess>,
     /// Fields that this version does not know, kept verbatim: name and JSON text.
     pub unknown: Arc<[(String, String)]>,
 }
@@ -90,6 +94,7 @@ impl Record {
             granted_at: WallTime::default(),
             written_at,
             unstoppable: None,
+            last_success: None,
             unknown: Arc::new([]),
         }
     }

@@ -38,6 +38,7 @@ impl PrimitivesWorld<'_> {
             manual: false,
             hint_pause: node.member.timing.retry(),
             heed: Heed::Ttl,
+            once_per: None,
             mode: AcquireMode::Wait,
         };
         let machine = Machine::with_rules(params, self.seed.rules);

@@ -186,6 +186,7 @@ impl World<'_> {
             manual: true,
             hint_pause: if self.swarm.hosts > 1 { member.timing.retry() } else { Duration::ZERO },
             heed: Heed::Ttl,
+            once_per: None,
             mode,
         };
         let number = self.leases_made + 1;

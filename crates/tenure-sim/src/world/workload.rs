@@ -130,6 +130,7 @@ impl World<'_> {
             manual: self.rng.chance(it.member.manual) || script,
             hint_pause: if self.swarm.hosts > 1 { it.member.timing.retry() } else { Duration::ZERO },
             heed: if it.member.heeds { Heed::Tree { limit: None } } else { Heed::Ttl },
+            once_per: None,
             mode: match resumes {
                 Some(saved) => AcquireMode::Resume(saved.handle),
                 None if steals => AcquireMode::Revoke("it is my turn".into()),

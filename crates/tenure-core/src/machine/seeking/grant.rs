@@ -52,6 +52,7 @@ impl Seeking {
             return self.deny(ctx, Denied::TokensExhausted);
         };
         self.pace.found_free();
+        *ctx.began = seen.store_time_at(ctx.ambient.now);
         let record = writes::granted(old, ctx.nonce(old), token, end, ctx.params, ctx.ambient);
         ctx.write(Purpose::Grant, Expect::Version(version.clone()), record)
     }

@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
+use tenure_store::StoreTime;
+
 use super::field::Field;
 use super::foreign::{Foreign, excerpt};
 use super::object::Object;
 use super::{FORMAT, RECORD_MAX, check};
-use crate::record::{Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
+use crate::record::{
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+};
 use crate::{Holder, Token, WallTime};
 
 /// Reads a record.
@@ -91,6 +95,7 @@ fn read_record(object: &mut Object<'_>, kind: Kind) -> Result<Record, Foreign> {
         granted_at: object.take("granted_at").map_or(Ok(WallTime::default()), |time| time.time())?,
         written_at: object.need("written_at")?.time()?,
         unstoppable: object.take("unstoppable").map(|said| said.object(read_unstoppable)).transpose()?,
+        last_success: object.take("last_success").map(|last| last.object(read_last_success)).transpose()?,
         // Last: fields that were not taken by now are unknown.
         unknown: read_unknown(object),
     })
@@ -146,6 +151,11 @@ fn read_witness(object: &mut Object<'_>) -> Result<Arc<Witness>, Foreign> {
 
 fn read_unstoppable(object: &mut Object<'_>) -> Result<Arc<Unstoppable>, Foreign> {
     Ok(Arc::new(Unstoppable { term: object.need("term")?.nonce()?, because: text(object, "because")? }))
+}
+
+fn read_last_success(object: &mut Object<'_>) -> Result<LastSuccess, Foreign> {
+    let token = read_token(&object.need("token")?)?;
+    Ok(LastSuccess { token, began: StoreTime::from_micros(object.need("began_us")?.number()?) })
 }
 
 fn read_holder(object: &mut Object<'_>) -> Result<Arc<Holder>, Foreign> {

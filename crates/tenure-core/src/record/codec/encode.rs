@@ -72,6 +72,12 @@ fn write_record(out: &mut Writer, record: &Record) {
             out.text("because", &unstoppable.because);
         });
     }
+    if let Some(last) = &record.last_success {
+        out.nested("last_success", |out| {
+            out.number("token", last.token.get());
+            out.number("began_us", last.began.as_micros());
+        });
+    }
     for (name, json) in &*record.unknown {
         out.verbatim(name, json);
     }

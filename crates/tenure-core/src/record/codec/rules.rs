@@ -1,7 +1,7 @@
 use serde_json::value::RawValue;
 
 use super::foreign::{Foreign, excerpt};
-use super::{KNOWN, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, WITNESS_TEXT_MAX};
+use super::{KNOWN, NUMBER_MAX, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, WITNESS_TEXT_MAX};
 use crate::record::{End, Kind, Nonce, Record, State, Witness};
 use crate::{Holder, Token};
 
@@ -23,6 +23,14 @@ pub fn check(record: &Record) -> Result<(), Foreign> {
     if let Some(unstoppable) = &record.unstoppable {
         ensure(unstoppable.term != Nonce::ZERO, "unstoppable.term", "is zero")?;
         check_reason("unstoppable.because", &unstoppable.because)?;
+    }
+    if let Some(last) = &record.last_success {
+        ensure(last.token > Token::ZERO, "last_success.token", "is zero")?;
+        ensure(
+            last.began.as_micros() <= NUMBER_MAX,
+            "last_success.began_us",
+            "is beyond the range of numbers",
+        )?;
     }
     check_unknown(record)
 }
@@ -71,7 +79,8 @@ fn check_key(record: &Record) -> Result<(), Foreign> {
     }
     ensure(record.witness.is_none(), "witness", "is present in a plain key")?;
     ensure(record.history.is_empty(), "history", "is present in a plain key")?;
-    ensure(record.unstoppable.is_none(), "unstoppable", "is present in a plain key")
+    ensure(record.unstoppable.is_none(), "unstoppable", "is present in a plain key")?;
+    ensure(record.last_success.is_none(), "last_success", "is present in a plain key")
 }
 
 /// Checks a record under which a process may act: it has a holder, a grant and a ttl.

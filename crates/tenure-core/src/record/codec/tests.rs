@@ -4,9 +4,12 @@ mod hostile;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tenure_store::StoreTime;
 
 use super::*;
-use crate::record::{Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
+use crate::record::{
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+};
 use crate::{Holder, Token, WallTime};
 
 proptest! {
@@ -51,6 +54,7 @@ fn typical() -> Record {
         granted_at: WallTime::from_millis(1_763_184_600_250),
         written_at: WallTime::from_millis(1_763_184_605_250),
         unstoppable: None,
+        last_success: None,
         unknown: Arc::new([]),
     }
 }
@@ -85,6 +89,10 @@ fn past(end: End) -> Past {
         ended_at: WallTime::from_millis(1_763_184_500_000),
         end,
     }
+}
+
+fn last_success(token: u64, began: u64) -> Option<LastSuccess> {
+    Some(LastSuccess { token: Token::new(token).unwrap(), began: StoreTime::from_micros(began) })
 }
 
 /// A record with as many bytes as the limits allow.
@@ -125,6 +133,7 @@ fn largest() -> Record {
         granted_at: last,
         written_at: last,
         unstoppable: Some(Arc::new(Unstoppable { term: Nonce::from_bits(1), because: by.clone() })),
+        last_success: last_success(Token::MAX.get(), NUMBER_MAX),
         unknown: (0..UNKNOWN_FIELDS_MAX).map(field).collect(),
         ..typical()
     }
@@ -274,6 +283,9 @@ fn every_broken_rule_is_an_error_that_names_its_field() {
         ("history.because", Record { history: vec![past(ended("b", "\n"))].into(), ..typical() }),
         ("unstoppable.term", Record { unstoppable: unstoppable(0, ""), ..typical() }),
         ("unstoppable.because", Record { unstoppable: unstoppable(1, "\n"), ..typical() }),
+        ("last_success.token", Record { last_success: last_success(0, 1), ..vacant() }),
+        ("last_success.began_us", Record { last_success: last_success(1, NUMBER_MAX + 1), ..vacant() }),
+        ("last_success", Record { last_success: last_success(1, 1), ..plain_key() }),
         ("nonce", Record { unknown: unknown("nonce", "1"), nonce: Nonce::ZERO, ..typical() }),
         ("token", Record { unknown: unknown("token", "1"), ..typical() }),
         ("later", Record { unknown: unknown("later", "1,\"x\":2"), ..typical() }),

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
+use tenure_store::StoreTime;
 
 use crate::record::codec::{KNOWN, time};
-use crate::record::{Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
+use crate::record::{
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+};
 use crate::{Holder, Token, WallTime};
 
 /// Any valid record.
@@ -31,6 +34,7 @@ fn plain_key() -> impl Strategy<Value = Record> {
             witness: None,
             history: Arc::new([]),
             unstoppable: None,
+            last_success: None,
             ..lease
         },
     )
@@ -42,11 +46,16 @@ fn lease() -> impl Strategy<Value = Record> {
     let body = (option::of(witness()), option::of(any::<[u8; 32]>()), holder(), value());
     let unstoppable = (nonce(), reason())
         .prop_map(|(term, because)| Arc::new(Unstoppable { term, because: because.into() }));
-    let tail = (vec(past(), 0..=Record::HISTORY_MAX), wall(), wall(), option::of(unstoppable), unknown());
+    let last_success = (1..=Token::MAX.get(), 0..(1u64 << 53)).prop_map(|(token, began)| LastSuccess {
+        token: Token::new(token).expect("within the range"),
+        began: StoreTime::from_micros(began),
+    });
+    let said = (option::of(unstoppable), option::of(last_success));
+    let tail = (vec(past(), 0..=Record::HISTORY_MAX), wall(), wall(), said, unknown());
     (head, body, tail, any::<bool>()).prop_map(|(head, body, tail, granted)| {
         let (state, term, token, ttl, nonce, sequence) = head;
         let (witness, secret_hash, holder, value) = body;
-        let (history, granted_at, written_at, unstoppable, unknown) = tail;
+        let (history, granted_at, written_at, (unstoppable, last_success), unknown) = tail;
         let held = matches!(state, State::Held | State::Revoked(_));
         let granted = granted || held;
         Record {
@@ -65,6 +74,7 @@ fn lease() -> impl Strategy<Value = Record> {
             granted_at: if granted { granted_at } else { WallTime::default() },
             written_at,
             unstoppable,
+            last_success,
             unknown: unknown.into(),
         }
     })
