@@ -29,6 +29,7 @@ impl Lease {
         last_error() -> Option<Arc<str>>;
         cancellation_token() -> CancellationToken;
         work_guard() -> Result<WorkGuard, Error>;
+        succeeded() -> Result<(), Error>;
         witness(part: WitnessPart) -> Result<Option<OwnedFd>, Error>;
     }
 

@@ -22,6 +22,7 @@ impl Request {
         manual();
         without_witness();
         heed_tree(limit: Option<Duration>);
+        once_per(period: Duration);
         revoke(because: &str);
         take_now(because: &str);
     }

@@ -223,6 +223,7 @@ impl Keeper {
                 self.resume_lapsed(id);
                 self.step(id, Input::CannotStop(because));
             }
+            Command::Succeeded { id } => self.step(id, Input::Succeeded),
             Command::Report(report) => self.reporter.report(report),
             Command::Suspect { key, breach } => self.suspect(&key, breach),
             Command::Visit(visit) => self.in_flight.visit(visit),

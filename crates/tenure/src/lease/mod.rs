@@ -201,6 +201,17 @@ impl Lease {
         }
     }
 
+    /// Reports that the work of this term is done. The release writes it into the record, together with the time at which the
+    /// term began by the store's clock, for requests with [`once_per`](Request::once_per).
+    ///
+    /// Call it before [`release`](Self::release). Fails if the lease is lost: the work was not done under it. If the process dies
+    /// before the release is written, the success is not recorded, and the work is done again.
+    pub fn succeeded(&self) -> Result<(), Error> {
+        self.check()?;
+        self.keeper.send(Command::Succeeded { id: self.id });
+        Ok(())
+    }
+
     /// Releases the lease, and waits until the next contender can be granted.
     ///
     /// The belief ends at the first poll. Then the call waits until every [`run`](Self::run) has dropped its work, so

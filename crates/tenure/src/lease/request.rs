@@ -4,7 +4,7 @@ use std::time::Duration;
 use tenure_core::machine::{AcquireMode, AcquireParams, Heed, Patience, Recalled};
 use tenure_core::record::Record;
 use tenure_core::{Holder, Timing};
-use tenure_store::{Key, Reach};
+use tenure_store::{Key, Reach, StoreClock};
 
 use super::secret::Secret;
 use super::{Handle, KeeperCall, Lease};
@@ -28,6 +28,7 @@ pub struct Request {
     manual: bool,
     witness: bool,
     heed: Heed,
+    once_per: Option<Duration>,
     failures: Option<Arc<LastError>>,
 }
 
@@ -50,6 +51,7 @@ impl Request {
             manual: false,
             witness: true,
             heed: Heed::Ttl,
+            once_per: None,
             failures: None,
         }
     }
@@ -117,6 +119,36 @@ impl Request {
     /// stopped is replaced after its ttl.
     pub fn heed_tree(mut self, limit: Option<Duration>) -> Self {
         self.heed = Heed::Tree { limit };
+        self
+    }
+
+    /// Grants nothing before this time has passed since the latest term began whose holder reported
+    /// [`succeeded`](Lease::succeeded): at most one successful run per period, on machines whose clocks fire at different times.
+    /// The store's own clock counts.
+    ///
+    /// Before that time, the error is of kind [`Held`](ErrorKind::Held) at once, without a wait, and
+    /// [`Error::denied`](crate::Error::denied) is [`Denied::NotDue`](crate::Denied::NotDue). It is of kind
+    /// [`Unsupported`](ErrorKind::Unsupported) if the store has no clock; or if the clocks of the store and of this machine are
+    /// further apart than a twentieth of the period, and at least a minute: the store's clock may then stand still.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tenure::{Coordinator, Denied, store::Memory};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tenure::Error> {
+    /// # let coordinator = Coordinator::connect(Memory::new()).await?;
+    /// let nightly = || Ok(coordinator.lease("backup")?.once_per(Duration::from_secs(20 * 3600)));
+    /// # let nightly: &dyn Fn() -> Result<tenure::Request, tenure::Error> = &nightly;
+    /// let lease = nightly()?.acquire().await?;
+    /// // … the backup …
+    /// lease.succeeded()?;
+    /// lease.release().await?;
+    /// let skipped = nightly()?.acquire().await.unwrap_err();
+    /// assert!(matches!(skipped.denied(), Some(Denied::NotDue { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn once_per(mut self, period: Duration) -> Self {
+        self.once_per = Some(period);
         self
     }
 
@@ -319,6 +351,14 @@ impl Request {
                 self.key
             ));
         }
+        if self.once_per.is_some() && guarantees.clock < StoreClock::Floors {
+            let (key, store) = (&self.key, &self.connection.store);
+            let sentence = format!(
+                "lease {key} on {store} cannot be granted once per period, because the store has no clock that all holders \
+                 share: use a store with a clock"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, sentence));
+        }
         Ok(AcquireParams {
             holder: Arc::clone(&self.holder),
             timing,
@@ -336,6 +376,7 @@ impl Request {
                 _ => timing.retry(),
             },
             heed: self.heed,
+            once_per: self.once_per,
             mode: self.mode.clone(),
         })
     }
