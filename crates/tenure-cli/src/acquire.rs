@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
 use tenure::record::{Nonce, Record, State};
-use tenure::{Coordinator, Denied, Error, ErrorKind, Key, Request, Standing};
+use tenure::{Coordinator, Denied, Error, ErrorKind, Key, Request, Standing, Token};
 
 use crate::args::Taking;
 use crate::exit::Failure;
@@ -60,7 +60,10 @@ impl Acquisition<'_> {
                 Ok((granted, waited))
             }
             Err(error) if error.kind() == ErrorKind::Held => Err(self.held_failure(&error).await),
-            Err(error) => Err(error.into()),
+            Err(error) => match error.denied() {
+                Some(Denied::Unclear { token, apart }) => Err(self.unclear_failure(*token, *apart)),
+                _ => Err(error.into()),
+            },
         }
     }
 
@@ -84,6 +87,7 @@ impl Acquisition<'_> {
         let error = match granted {
             Err(error)
                 if !self.wait.is_over()
+                    && !matches!(error.denied(), Some(Denied::NotDue { .. }))
                     && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
             {
                 error
@@ -166,7 +170,46 @@ impl Acquisition<'_> {
         Error::new(ErrorKind::Unavailable, sentence)
     }
 
+    /// Failure of a command that is skipped because the last successful one began too recently.
+    fn skipped_failure(&self, token: Token, since: Duration, left: Duration) -> Failure {
+        let sentence = format!(
+            "lease {} on {} is not due, so the command is skipped: the last successful one (token {token}) began {} ago, and \
+             the next may begin in {}",
+            self.key,
+            self.url,
+            duration::at_least(since),
+            duration::at_most(left)
+        );
+        self.progress.say(&Notice {
+            name: "skipped",
+            fields: json!({
+                "key": self.key.as_str(),
+                "token": token.get(),
+                "since_ms": u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+                "left_ms": duration::millis_up(left),
+            }),
+            sentence: sentence.clone(),
+            importance: Importance::Detail,
+        });
+        if self.quiet { Failure::silent(self.conflict) } else { Failure::new(self.conflict, sentence) }
+    }
+
+    /// Failure of a command that cannot know whether it is due.
+    fn unclear_failure(&self, token: Token, apart: Duration) -> Failure {
+        Failure::misconfigured(format!(
+            "lease {} on {} is not granted: it cannot be told how long ago the last successful command (token {token}) began. The \
+             store's clock is {} apart from the clock of this machine, or from its own time at that run: set the clocks, or run \
+             it once with --once-per 0s",
+            self.key,
+            self.url,
+            duration::at_least(apart)
+        ))
+    }
+
     async fn held_failure(&self, error: &Error) -> Failure {
+        if let Some(Denied::NotDue { token, since, left }) = error.denied() {
+            return self.skipped_failure(*token, *since, *left);
+        }
         if self.quiet {
             // A result and not an error: the exit code reports it.
             return Failure::silent(self.conflict);

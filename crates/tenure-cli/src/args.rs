@@ -86,10 +86,16 @@ pub(crate) struct Run {
     pub(crate) supervision: Supervision,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
-    /// Exit code if another holder has the lease, for a CMD that uses 75 itself
+    /// Skip CMD if the last successful CMD began less than this ago, by the store's clock: for a crontab on several machines
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "slots")]
+    pub(crate) once_per: Option<Duration>,
+    /// With --once-per: a CMD that fails counts as one that succeeds
+    #[arg(long, requires = "once_per")]
+    pub(crate) count_failures: bool,
+    /// Exit code if another holder has the lease or CMD is skipped, for a CMD that uses 75 itself
     #[arg(long, value_name = "N", default_value_t = crate::exit::HELD)]
     pub(crate) conflict_exit_code: u8,
-    /// Print only errors; if another holder has the lease, only the exit code shows it
+    /// Print only errors; if another holder has the lease or CMD is skipped, only the exit code shows it
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Set if `steal` runs the command: the lease is taken over from its holder.

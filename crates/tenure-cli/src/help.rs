@@ -92,11 +92,17 @@ Examples:
   tenure run report --kill-grace 3s -- report   three seconds from TERM to KILL
   tenure run job -- sh -c 'echo $TENURE_TOKEN'  CMD knows its token
   tenure run --slots 3 gpu -- train             at most three at a time
+  tenure run backup --no-wait --once-per 20h -- backup --all
+                                                for the same crontab on several machines
 
 CMD owns standard input, output and error, and the terminal. Messages of tenure itself go to standard error.
 
 CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE. Every new holder has a greater token. Send it with \
 every write, so that the resource can refuse a late write of an earlier holder: tenure fence does so for files and values.
+
+With --once-per DURATION, CMD is skipped (75) if the last CMD that exited with 0 under this option began less than that ago, by \
+the clock of the store: two machines whose clocks differ run a short job once. A CMD that fails does not count, unless \
+--count-failures is set. Choose less than the pause between two runs: 20h for a daily job. With 0s, CMD always runs, and counts.
 
 With --slots N, CMD runs under one of N slots of the group NAME, which is independent of the lease NAME. CMD also gets \
 TENURE_SLOT, from 0 to N-1. Each slot has tokens of its own. All runs of a group use the same N: tenure slots changes it.

@@ -126,6 +126,8 @@ impl args::Elect {
             slots: None,
             supervision: self.supervision.clone(),
             waiting: Waiting { wait: None, no_wait: false },
+            once_per: None,
+            count_failures: false,
             conflict_exit_code: exit::HELD,
             quiet: self.quiet,
             taking: None,

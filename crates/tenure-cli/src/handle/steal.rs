@@ -34,6 +34,8 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
             json: steal.json,
         },
         waiting,
+        once_per: None,
+        count_failures: false,
         conflict_exit_code: exit::HELD,
         quiet: steal.quiet,
         taking: Some(steal.taking.clone()),

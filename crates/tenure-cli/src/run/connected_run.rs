@@ -196,6 +196,9 @@ impl ConnectedRun<'_> {
         if let Some(value) = &self.run.announcement.value {
             request = request.value(value);
         }
+        if let Some(period) = self.run.once_per {
+            request = request.once_per(period);
+        }
         let acquisition = Acquisition {
             coordinator: &self.coordinator,
             key: &self.key,
@@ -308,9 +311,15 @@ impl ConnectedRun<'_> {
             lease.token(),
             self.url
         );
+        let counts = self.counts(ending);
+        // After a loss in this moment, nothing can be recorded, and the release fails, too.
+        let recorded = counts && lease.succeeded().is_ok();
         // The tree is dead.
         drop(work_guard);
         let released = self.release_or_lapse().await;
+        if counts && !(recorded && released.is_ok()) {
+            self.say_not_recorded(lease);
+        }
         let hurried = matches!(released, Err(NotReleased { by_signal: true, .. }));
         match released {
             Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
@@ -330,6 +339,13 @@ impl ConnectedRun<'_> {
         let (exit, sentence) = self.exit(lease, ending, &what);
         let end = ending.stop_reason.as_ref().map_or(TermEnd::Released, StopReason::term_end);
         TermOutcome { exit, end, sentence, lasted, asked_to_end: ending.asked_to_end || hurried }
+    }
+
+    /// True if the period of `--once-per` begins with this run.
+    fn counts(&self, ending: &RunEnd) -> bool {
+        let has_ended = ending.stop_reason.is_none() && ending.not_started.is_none();
+        let succeeded = ending.status.is_some_and(|status| status.success());
+        self.run.once_per.is_some() && has_ended && (succeeded || self.run.count_failures)
     }
 
     /// The exit of a command that ran once, and the end in words.
@@ -420,6 +436,19 @@ impl ConnectedRun<'_> {
                 None => "the command ended".to_owned(),
             },
             importance: Importance::Detail,
+        });
+    }
+
+    /// Reports that the end of the command is not in the record.
+    fn say_not_recorded(&self, lease: &Lease) {
+        self.progress.say(&Notice {
+            name: "not_recorded",
+            fields: named(lease.key(), json!({ "token": lease.token().get() })),
+            sentence: format!(
+                "the end of the command could not be recorded, so the next run of {} may come before --once-per is over",
+                lease.key().titled()
+            ),
+            importance: Importance::Trouble,
         });
     }
 
