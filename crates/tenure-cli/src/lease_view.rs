@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
+use tenure::clock::WallTime;
 use tenure::record::{Record, State};
 use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors};
 
@@ -33,6 +34,9 @@ pub(crate) struct LeaseView {
     because: Option<String>,
     /// The reason why its holder cannot stop the work under it.
     cannot_stop: Option<String>,
+    /// The latest run that succeeded under `--once-per`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_success: Option<SuccessView>,
     /// The processes of its command that are alive although it has run out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     processes: Vec<Process>,
@@ -40,6 +44,14 @@ pub(crate) struct LeaseView {
     #[serde(skip)]
     survivors: String,
     problem: Option<String>,
+}
+
+/// The latest run that succeeded under `--once-per`.
+#[derive(Debug, Serialize)]
+struct SuccessView {
+    token: u64,
+    /// The store's time when it was granted.
+    began_at: String,
 }
 
 /// A process of a command.
@@ -118,6 +130,10 @@ impl LeaseView {
         self.ttl_ms = record.ttl.map(|ttl| ttl.as_millis());
         self.value = Some(record.value.to_string()).filter(|value| !value.is_empty());
         self.cannot_stop = record.cannot_stop().map(|because| because.to_string());
+        self.last_success = record.last_success.map(|last| SuccessView {
+            token: last.token.get(),
+            began_at: WallTime::from_millis(last.began.as_micros() / 1_000).to_string(),
+        });
         match &record.state {
             State::Reserved(successor) => self.successor = Some(successor.to_string()),
             State::Revoked(revocation) => {
@@ -180,7 +196,12 @@ impl LeaseView {
             }
             "run-out" => format!("{}: the reservation has run out", self.word("free")),
             "dead" => format!("{}: {holder}, {token}, is dead", self.word("free")),
-            "vacant" if self.token.is_some() => format!("{}, the last {token}", self.word("free")),
+            "vacant" if self.token.is_some() => {
+                let succeeded = self.last_success.as_ref();
+                let succeeded =
+                    succeeded.map(|last| format!(", the last success began at {}", last.began_at));
+                format!("{}, the last {token}{}", self.word("free"), succeeded.unwrap_or_default())
+            }
             "key" if self.holder.is_some() => format!(
                 "{} of {holder}, revision {}, not a lease",
                 self.word("plain key"),
