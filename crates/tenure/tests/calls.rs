@@ -77,10 +77,10 @@ async fn many_contenders_for_a_new_key_wait_for_the_tick_without_hammering_the_s
     world.pass(SECOND).await;
     assert_eq!(world.calls_since(before), (0, 0), "all of them wait");
     world.pass(SECOND / 50).await;
-    let granted = futures_util::future::join_all(wanting).await;
-    let granted = granted.into_iter().filter(|one| one.as_ref().unwrap().is_ok()).count();
-    assert_eq!(granted, 1);
+    let answers = futures_util::future::join_all(wanting).await;
+    // A lease that is dropped is released by one more write.
     let (reads, writes) = world.calls_since(before);
+    assert_eq!(answers.iter().filter(|one| one.as_ref().unwrap().is_ok()).count(), 1);
     assert!(reads <= 16 && writes <= 8, "{reads} reads and {writes} writes for 8 contenders");
 }
 

@@ -123,6 +123,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "threads that lock other files meanwhile")]
     fn the_owner_is_found_while_others_lock_and_unlock() {
         let folder = std::env::temp_dir().join(format!("tenure-lock-owner-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
