@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
 use tenure::record::{Nonce, Record, State};
-use tenure::{Coordinator, Denied, Error, ErrorKind, Key, Request, Standing, Token};
+use tenure::{Coordinator, Denied, Doubt, Error, ErrorKind, Key, Request, Standing, Token};
 
 use crate::args::Taking;
 use crate::exit::Failure;
@@ -61,7 +61,7 @@ impl Acquisition<'_> {
             }
             Err(error) if error.kind() == ErrorKind::Held => Err(self.held_failure(&error).await),
             Err(error) => match error.denied() {
-                Some(Denied::Unclear { token, apart }) => Err(self.unclear_failure(*token, *apart)),
+                Some(Denied::Unclear(doubt)) => Err(self.unclear_failure(*doubt)),
                 _ => Err(error.into()),
             },
         }
@@ -173,8 +173,8 @@ impl Acquisition<'_> {
     /// Failure of a command that is skipped because the last successful one began too recently.
     fn skipped_failure(&self, token: Token, since: Duration, left: Duration) -> Failure {
         let sentence = format!(
-            "lease {} on {} is not due, so the command is skipped: the last successful one (token {token}) began {} ago, and \
-             the next may begin in {}",
+            "lease {} on {} is not due: the last successful command (token {token}) began {} ago, so this one is skipped. Try \
+             again in {}, or use --once-per 0s to run it now",
             self.key,
             self.url,
             duration::at_least(since),
@@ -195,15 +195,21 @@ impl Acquisition<'_> {
     }
 
     /// Failure of a command that cannot know whether it is due.
-    fn unclear_failure(&self, token: Token, apart: Duration) -> Failure {
-        Failure::misconfigured(format!(
-            "lease {} on {} is not granted: it cannot be told how long ago the last successful command (token {token}) began. The \
-             store's clock is {} apart from the clock of this machine, or from its own time at that run: set the clocks, or run \
-             it once with --once-per 0s",
-            self.key,
-            self.url,
-            duration::at_least(apart)
-        ))
+    fn unclear_failure(&self, doubt: Doubt) -> Failure {
+        let why = match doubt {
+            Doubt::WallApart(apart) => format!(
+                "it is not due, but the clocks of the store and of this machine differ by {}, so the store's clock may stand \
+                 still. Set the clocks",
+                duration::at_least(apart)
+            ),
+            Doubt::SuccessAhead(ahead) => format!(
+                "its last successful command began {} in the future by the store's clock. Set that clock, or run the command once \
+                 with --once-per 0s",
+                duration::at_least(ahead)
+            ),
+            _ => "the store's clock is not set, and --once-per needs it. Set it".to_owned(),
+        };
+        Failure::misconfigured(format!("lease {} on {} is not granted: {why}", self.key, self.url))
     }
 
     async fn held_failure(&self, error: &Error) -> Failure {

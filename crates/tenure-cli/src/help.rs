@@ -92,7 +92,7 @@ Examples:
   tenure run report --kill-grace 3s -- report   three seconds from TERM to KILL
   tenure run job -- sh -c 'echo $TENURE_TOKEN'  CMD knows its token
   tenure run --slots 3 gpu -- train             at most three at a time
-  tenure run backup --no-wait --once-per 20h -- backup --all
+  tenure run backup --wait 3h --once-per 20h -- backup --all
                                                 for the same crontab on several machines
 
 CMD owns standard input, output and error, and the terminal. Messages of tenure itself go to standard error.
@@ -100,9 +100,10 @@ CMD owns standard input, output and error, and the terminal. Messages of tenure 
 CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE. Every new holder has a greater token. Send it with \
 every write, so that the resource can refuse a late write of an earlier holder: tenure fence does so for files and values.
 
-With --once-per DURATION, CMD is skipped (75) if the last CMD that exited with 0 under this option began less than that ago, by \
-the clock of the store: two machines whose clocks differ run a short job once. A CMD that fails does not count, unless \
---count-failures is set. Choose less than the pause between two runs: 20h for a daily job. With 0s, CMD always runs, and counts.
+With --once-per DURATION, tenure skips CMD (75) if the last successful CMD began less than DURATION ago, by the clock of the store. \
+So two machines whose clocks differ run a short job once. Only a CMD that ran with --once-per and exited with 0 is successful; \
+--count-failures also counts failures. Choose less than the interval between two starts: 20h for a daily job. 0s ignores the last \
+success. --once-per cannot be combined with --slots.
 
 With --slots N, CMD runs under one of N slots of the group NAME, which is independent of the lease NAME. CMD also gets \
 TENURE_SLOT, from 0 to N-1. Each slot has tokens of its own. All runs of a group use the same N: tenure slots changes it.
@@ -120,7 +121,10 @@ Write durations as 15s, 1m30s or 500ms.
 ",
     exit_codes!(
         code_of_cmd!(),
-        held!(),
+        concat!(
+            "  75  another holder has the lease, a process of the former holder's CMD is alive,\n",
+            "      or CMD is not due by --once-per: try again later\n",
+        ),
         "  76  the lease was lost and CMD was stopped: the message says why\n"
     )
 );
@@ -337,7 +341,7 @@ Examples:
   tenure forget jobs --vacant-for 30d --yes --json  for programs
 
 A released lease keeps its record, because the record carries the token. forget removes records that have been vacant for \
-long, with their values and histories. It is never necessary; it is for stores that have grown too large to list. A later \
+long, with their values, histories and last successes: DURATION must be longer than every --once-per. It is never necessary; it is for stores that have grown too large to list. A later \
 holder of such a lease still gets a greater token than all holders before.
 
 forget keeps a record that is held, reserved, closed or foreign, or that changed while forget ran. It also keeps the record of a holder \
@@ -597,13 +601,14 @@ pub(crate) const INIT: &str = "\
 Examples:
   tenure store init postgres://me@db.example.org/app          create the tables
   tenure store init --print postgres://me@db.example.org/app  print the statements that create them
-  tenure store init --print --fences postgres://me@db.example.org/app | psql --single-transaction app
+  tenure store init --print --fences postgres://me@db.example.org/app >fences.sql
+                                                              print the statements for fences
 
 The first write creates the directory or the tables of a store, too, if it may. This command is for a store whose users may not: \
 an administrator runs it once. With --print it sends nothing. A bucket or a container needs nothing but itself.
 
---fences prints the migration for a fence of your own tables: a function that refuses a transaction under a stale token. \
-It is installed in the schema of the store, and the statements may run again.
+--fences prints statements for PostgreSQL. They install a table and functions that refuse a transaction with a stale token, in \
+the schema of the store. An administrator may run them again.
 
 Exit codes:
    0  the store exists, or the statements were printed

@@ -22,8 +22,8 @@ pub(crate) fn init(args: &Args, init: &Init) -> Result<ExitCode, Failure> {
         let statements = store.fence_statements()?.ok_or_else(|| {
             let url = store.url();
             Failure::usage(format!(
-                "{url} is not a PostgreSQL database, and only one needs statements for a fence: name it, as in tenure store \
-                 init --print --fences postgres://role@host/database"
+                "{url} is not a PostgreSQL database, and only PostgreSQL has statements for fences. Name one: tenure store init \
+                 --print --fences postgres://role@host/database"
             ))
         })?;
         output::answer(&statements)?;

@@ -139,9 +139,19 @@ fn a_typed_token_above_the_latest_grant_is_refused_and_one_that_is_unknown_here_
     passed_on.env("TENURE_NAME", "billing").env("TENURE_TOKEN", &above);
     fed(&mut passed_on, b"x").answered(0, "");
 
-    let slot =
-        "tenure run --slots 1 gpu -- tenure fence check f --name gpu --slot 0 --token 9007199254740991";
-    refused(&script(&home, slot), 64, &["token 9007199254740991 of slot 0 of gpu was never granted"]);
+    // While the slot is held, and when it is vacant.
+    let check = "tenure fence check f --name gpu --slot 0 --token 9007199254740991";
+    for line in [&*format!("tenure run --slots 1 gpu -- {check}"), check] {
+        refused(&script(&home, line), 64, &["token 9007199254740991 of slot 0 of gpu was never granted"]);
+    }
+    // A plain key has revisions, and no grants.
+    assert_eq!(script(&home, "tenure kv create plain v").code, 0);
+    fed(&mut typed(&["put", "p"], "plain", "9007199254740991"), b"x").answered(0, "");
+    // A store that cannot be read.
+    let lost = ["fence", "put", "x", "--store", "postgres://localhost:1/app", "--name", "n", "--token", "7"];
+    let answer = fed(home.command(&lost).current_dir(&home.0), b"x");
+    refused(&answer, 69, &["token 7 of lease n cannot be compared with its latest grant", "TENURE_TOKEN"]);
+    assert!(!home.0.join("x").exists());
 }
 
 #[test]

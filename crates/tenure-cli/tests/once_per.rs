@@ -8,7 +8,7 @@ use tenure::clock::{BootClock, Clock, WallTime};
 use tenure::record::{self, LastSuccess, Nonce, Record};
 use tenure_store::StoreTime;
 
-use support::{Did, Home, plant, refused};
+use support::{Did, Home, did, plant, refused};
 
 fn run(home: &Home, options: &[&str], command: &[&str]) -> Did {
     home.tenure(&[&["run", "backup", "--no-wait"], options, &["--"], command].concat())
@@ -23,7 +23,7 @@ fn the_second_run_in_a_period_is_skipped_with_words_or_by_its_exit_code_alone() 
     refused(
         &skipped,
         75,
-        &["lease backup on file://", "is not due, so the command is skipped", "the next may begin in 20h"],
+        &["lease backup on file://", "is not due", "so this one is skipped. Try again in 20h"],
     );
     let status = home.tenure(&["status", "backup", "--json"]).json();
     assert_eq!(status["last_success"]["token"], status["token"]);
@@ -59,6 +59,28 @@ fn a_command_that_fails_counts_only_if_asked_and_one_that_cannot_be_started_neve
 }
 
 #[test]
+fn a_command_that_was_asked_to_end_does_not_count_although_it_exits_with_zero() {
+    let home = Home::new("once-asked");
+    let script = "tenure run backup --once-per 20h -- sh -c 'trap \"exit 0\" TERM; touch ready; sleep 20 & wait' & job=$!
+        until [ -e ready ]; do sleep 0.02; done
+        kill -TERM $job; wait $job";
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
+    let mut command = std::process::Command::new("sh");
+    command.env_clear().env("HOME", &home.0).env("XDG_RUNTIME_DIR", &home.0).current_dir(&home.0);
+    command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    assert_eq!(did(command.args(["-c", script])).code, 0);
+    run(&home, &["--once-per", "20h"], &["echo", "again"]).answered(0, "again\n");
+}
+
+#[test]
+fn a_success_that_the_record_cannot_take_is_reported() {
+    let home = Home::new("once-deleted");
+    let entry = home.leases().join("backup.entry");
+    let answer = run(&home, &["--once-per", "20h"], &["rm", entry.to_str().unwrap()]);
+    assert!(answer.err.contains("was not recorded in lease backup") || answer.code == 76, "{answer:?}");
+}
+
+#[test]
 fn a_success_that_lies_in_the_future_is_a_wrong_clock_and_no_reason_to_skip() {
     let home = Home::new("once-future");
     let now = BootClock::new().wall();
@@ -68,7 +90,7 @@ fn a_success_that_lies_in_the_future_is_a_wrong_clock_and_no_reason_to_skip() {
     vacant.last_success = Some(LastSuccess { token, began });
     plant(&home, "backup", record::encode(&vacant).to_vec());
     let answer = run(&home, &["--once-per", "20h"], &["echo", "hi"]);
-    refused(&answer, 78, &["is 1d23h apart", "(token 7)", "--once-per 0s"]);
+    refused(&answer, 78, &["began 1d23h in the future", "--once-per 0s"]);
     run(&home, &["--once-per", "0s"], &["echo", "hi"]).answered(0, "hi\n");
     refused(&run(&home, &["--once-per", "20h"], &["echo", "hi"]), 75, &["is not due"]);
 }

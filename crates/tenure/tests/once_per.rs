@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure::clock::{Clock, ManualClock, WallTime};
 use tenure::store::Memory;
 use tenure::store::memory::PutFault;
-use tenure::{Coordinator, Denied, Error, ErrorKind, Holder, Lease, Request};
+use tenure::{Coordinator, Denied, Doubt, Error, ErrorKind, Holder, Lease, Request};
 use tenure_store::StoreClock;
 
 use support::{World, spawn};
@@ -23,7 +23,7 @@ fn request(coordinator: &Coordinator) -> Request {
 
 /// Runs the job, and reports its success.
 async fn succeed(lease: Lease) {
-    lease.succeeded().unwrap();
+    lease.succeeded().await.unwrap();
     lease.release().await.unwrap();
 }
 
@@ -126,7 +126,7 @@ async fn a_skipped_run_costs_one_read_and_says_when_the_next_one_may_begin() {
         error.to_string(),
         format!(
             "lease backup on memory: is not due for b: its last successful run (token {token}) began 3600s ago by the \
-             store's clock, and the next one may begin in 68400s"
+             store's clock. Try again in 68400s, or use a period of zero"
         )
     );
     let Some(Denied::NotDue { since, left, .. }) = error.denied() else { panic!("{error:?}") };
@@ -145,7 +145,7 @@ async fn a_run_that_failed_or_whose_holder_died_does_not_count() {
     request(&a).acquire().await.unwrap().release().await.unwrap();
     let lease = request(&b).try_acquire().await.expect("the run of a failed");
     // Its store is unreachable until the lease has run out, and the success cannot be written.
-    lease.succeeded().unwrap();
+    lease.succeeded().await.unwrap();
     world.memory.faults().every_put(Some(PutFault::LoseRequest));
     let (released, ()) = tokio::join!(lease.release(), world.pass(2 * TTL));
     released.unwrap_err();
@@ -155,7 +155,7 @@ async fn a_run_that_failed_or_whose_holder_died_does_not_count() {
     world.memory.faults().every_put(Some(PutFault::LoseRequest));
     world.pass(2 * TTL).await;
     assert_eq!(
-        lease.succeeded().unwrap_err().kind(),
+        lease.succeeded().await.unwrap_err().kind(),
         ErrorKind::Lost,
         "it was lost before the work was done"
     );
@@ -179,7 +179,7 @@ async fn a_contender_that_waits_is_skipped_after_a_success_and_granted_after_a_f
         world.pass(TTL).await;
         assert!(!waiting.is_finished());
         if succeeds {
-            lease.succeeded().unwrap();
+            lease.succeeded().await.unwrap();
         }
         lease.release().await.unwrap();
         world.pass(TTL).await;
@@ -193,7 +193,7 @@ async fn a_success_stays_in_the_record_through_later_terms_and_a_lost_answer() {
     let world = World::new();
     let a = world.process("a").await;
     let lease = request(&a).acquire().await.unwrap();
-    lease.succeeded().unwrap();
+    lease.succeeded().await.unwrap();
     world.memory.faults().next_put(PutFault::LoseAnswer);
     let (released, ()) = tokio::join!(lease.release(), world.pass(TTL / 2));
     released.unwrap();
@@ -224,7 +224,7 @@ async fn if_the_clocks_are_far_apart_nothing_is_skipped_silently_and_a_run_that_
         assert_eq!(is_not_due(&error), is_clear, "{error}");
         if !is_clear {
             assert_eq!(error.kind(), ErrorKind::Unsupported);
-            for part in ["is 7200s apart", "a period of zero"] {
+            for part in ["it is not due, but the clocks", "differ by 7200s", "Set the clocks"] {
                 assert!(error.to_string().contains(part), "{error}");
             }
         }
@@ -243,13 +243,64 @@ async fn a_success_in_the_future_is_reported_instead_of_skipping_forever() {
     let machine = &fleet.machines[0].clock;
     machine.set_wall(WallTime::from_millis(machine.wall().as_millis() - 48 * 3_600_000));
     let error = request(a).try_acquire().await.unwrap_err();
-    assert!(matches!(error.denied(), Some(Denied::Unclear { .. })), "{error}");
+    assert!(matches!(error.denied(), Some(Denied::Unclear(Doubt::WallApart(_)))), "{error}");
 }
 
 #[tokio::test]
 async fn a_store_without_a_clock_is_refused_in_words() {
     let world = World::with_store_clock(StoreClock::Nothing);
-    let error = request(&world.process("a").await).try_acquire().await.unwrap_err();
+    let a = world.process("a").await;
+    let error = request(&a).try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("because the store has no clock that all holders share"), "{error}");
+    let lease = a.lease("backup").unwrap().ttl(TTL).acquire().await.unwrap();
+    let error = lease.succeeded().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("cannot be recorded"), "{error}");
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_success_of_a_resumed_term_counts_from_its_token() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let handle = request(&a).acquire_handle().await.unwrap();
+    let lease = world.process("b").await.resume(&handle).await.unwrap();
+    succeed(lease).await;
+    let last = a.record("backup").await.unwrap().unwrap().last_success.unwrap();
+    assert_eq!((last.token, last.began.as_micros()), (handle.token(), handle.token().get()));
+    world.clock.advance(HOUR);
+    assert!(is_not_due(&request(&a).try_acquire().await.unwrap_err()));
+}
+
+#[tokio::test]
+async fn a_success_that_another_holder_or_a_deletion_prevents_is_reported_by_the_release() {
+    for deleted in [true, false] {
+        let world = World::new();
+        let (a, b) = (world.process("a").await, world.process("b").await);
+        let lease = request(&a).acquire().await.unwrap();
+        let _thief = if deleted {
+            world.memory.delete(lease.key());
+            None
+        } else {
+            Some(b.lease("backup").unwrap().ttl(TTL).take_now("a test").acquire().await.unwrap())
+        };
+        // Whether the loss is known by now or not.
+        let reported = match lease.succeeded().await {
+            Ok(()) => lease.release().await,
+            error => error,
+        };
+        assert_eq!(reported.unwrap_err().kind(), ErrorKind::Lost, "deleted: {deleted}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_whose_clock_is_not_set_grants_no_period_except_zero() {
+    let world = World::new();
+    world.clock.set_wall(WallTime::from_millis(1_000));
+    let a = world.process("a").await;
+    let error = request(&a).try_acquire().await.unwrap_err();
+    assert!(matches!(error.denied(), Some(Denied::Unclear(Doubt::NoTime))), "{error}");
+    let lease = request(&a).once_per(Duration::ZERO).try_acquire().await.unwrap();
+    assert_eq!(lease.succeeded().await.unwrap_err().kind(), ErrorKind::Unsupported);
 }

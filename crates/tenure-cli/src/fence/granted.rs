@@ -1,34 +1,47 @@
 //! The latest grant of a lease whose token was typed.
 
+use std::sync::Arc;
+
+use tenure::Token;
 use tenure::fence::FencingToken;
-use tenure::{Key, Token};
+use tenure::record::{Nonce, Record};
 
 use crate::args::Args;
-use crate::exit::Failure;
-use crate::store;
+use crate::exit::{self, Failure};
+use crate::store::{self, ChosenStore};
 
 /// Refuses a token that is greater than that of the latest grant, if the store of the command knows the lease. A target that
 /// has admitted such a token would refuse every real holder.
 pub(super) fn must_not_be_above_the_latest_grant(args: &Args, token: &FencingToken) -> Result<(), Failure> {
-    let store = store::choose(args)?;
-    let Some(granted) = store::block_on(latest_grant(&store, token))? else { return Ok(()) };
-    if token.token() <= granted {
-        return Ok(());
+    let (offered, name) = (token.token(), token.name().titled());
+    let compared = || {
+        let store = store::choose(args)?;
+        Ok((store::block_on(latest_grant(&store, token))?, store.url()))
+    };
+    let (granted, url) = compared().map_err(|failure: Failure| {
+        let sentence = format!(
+            "token {offered} of {name} cannot be compared with its latest grant: {failure}. Or give the token as TENURE_NAME and \
+             TENURE_TOKEN, which are not compared"
+        );
+        let code = if failure.is(exit::NOT_OURS) { exit::UNAVAILABLE } else { failure.number() };
+        Failure::new(code, sentence)
+    })?;
+    match granted {
+        Some(granted) if offered > granted => Err(Failure::usage(format!(
+            "token {offered} of {name} was never granted: the latest grant on {url} has token {granted}. Use the token from tenure \
+             run or acquire, or name the store of the lease with --store"
+        ))),
+        _ => Ok(()),
     }
-    let (offered, name, url) = (token.token(), token.name().titled(), store.url());
-    Err(Failure::usage(format!(
-        "token {offered} of {name} was never granted: its latest grant on {url} has token {granted}. Use the token that tenure \
-         run or acquire gave, or name the store of the lease with --store"
-    )))
 }
 
 /// The token of the latest grant; `None` if this store does not know it.
-async fn latest_grant(store: &store::ChosenStore, token: &FencingToken) -> Result<Option<Token>, Failure> {
+async fn latest_grant(store: &ChosenStore, token: &FencingToken) -> Result<Option<Token>, Failure> {
     let Some(coordinator) = store.connect_to_read().await? else { return Ok(None) };
-    let Some(group) = token.name().group() else {
-        return Ok(coordinator.record(token.name()).await?.map(|record| record.token));
+    let record = match (token.name().group(), token.name().slot_index()) {
+        (Some(group), Some(index)) => coordinator.slot_group(group)?.record(index).await?,
+        _ => coordinator.record(token.name()).await?,
     };
-    let holders = coordinator.slot_group(&group)?.holders().await?;
-    let holds = |index| Key::group_slot(&group, index).is_ok_and(|slot| slot == *token.name());
-    Ok(holders.iter().find(|held| holds(held.index)).map(|held| held.record.token))
+    let was_granted = |record: &Arc<Record>| !record.is_key() && record.term != Nonce::ZERO;
+    Ok(record.filter(was_granted).map(|record| record.token))
 }

@@ -312,12 +312,12 @@ impl ConnectedRun<'_> {
             self.url
         );
         let counts = self.counts(ending);
-        // After a loss in this moment, nothing can be recorded, and the release fails, too.
-        let recorded = counts && lease.succeeded().is_ok();
+        let reported = if counts { lease.succeeded().await } else { Ok(()) };
         // The tree is dead.
         drop(work_guard);
         let released = self.release_or_lapse().await;
-        if counts && !(recorded && released.is_ok()) {
+        // A release that could not record the success fails.
+        if counts && (reported.is_err() || released.is_err()) {
             self.say_not_recorded(lease);
         }
         let hurried = matches!(released, Err(NotReleased { by_signal: true, .. }));
@@ -343,9 +343,12 @@ impl ConnectedRun<'_> {
 
     /// True if the period of `--once-per` begins with this run.
     fn counts(&self, ending: &RunEnd) -> bool {
-        let has_ended = ending.stop_reason.is_none() && ending.not_started.is_none();
-        let succeeded = ending.status.is_some_and(|status| status.success());
-        self.run.once_per.is_some() && has_ended && (succeeded || self.run.count_failures)
+        // A command that was asked to end may exit with 0 before its work is done.
+        let is_stopped = ending.stop_reason.is_some() || ending.asked_to_end;
+        let Some(status) = ending.status.filter(|_| !is_stopped && ending.not_started.is_none()) else {
+            return false;
+        };
+        self.run.once_per.is_some() && (status.success() || self.run.count_failures)
     }
 
     /// The exit of a command that ran once, and the end in words.
@@ -445,8 +448,10 @@ impl ConnectedRun<'_> {
             name: "not_recorded",
             fields: named(lease.key(), json!({ "token": lease.token().get() })),
             sentence: format!(
-                "the end of the command could not be recorded, so the next run of {} may come before --once-per is over",
-                lease.key().titled()
+                "the end of the command was not recorded in {} on {}, so it may run again before --once-per is over. Check the \
+                 store, and that a second run does no harm",
+                lease.key().titled(),
+                self.url
             ),
             importance: Importance::Trouble,
         });

@@ -119,7 +119,10 @@ impl<'a> Context<'a> {
 
     /// The success that the release of this record reports, if the work of its term is done.
     pub(super) fn success_of(&self, record: &Record) -> Option<LastSuccess> {
-        let began = self.began.filter(|_| self.rules.counts_as_done(self.succeeded))?;
+        if !self.rules.counts_as_done(self.succeeded) {
+            return None;
+        }
+        let began = (*self.began)?;
         Some(LastSuccess { token: record.token, began })
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tenure_store::{Key, Reason};
 
-use super::{Fault, Lost, Sighting};
+use super::{Doubt, Fault, Lost, Sighting};
 use crate::record::{Record, State};
 use crate::{Error, ErrorKind, Holder, Token};
 
@@ -31,14 +31,8 @@ pub enum Denied {
         /// Time until the next run may begin.
         left: Duration,
     },
-    /// It cannot be told how long ago the latest success began: the store's clock is too far apart from the clock of this
-    /// machine, or from its own time then.
-    Unclear {
-        /// The token of that success.
-        token: Token,
-        /// The difference of the clocks.
-        apart: Duration,
-    },
+    /// It is inconclusive whether a run is due.
+    Unclear(Doubt),
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
     /// The store holds back grants, and can be asked again after this time. The source of the error says why.
@@ -90,7 +84,7 @@ impl Denied {
             | Self::Withheld(_) => ErrorKind::Held,
             Self::Unavailable(_) | Self::Cancelled => ErrorKind::Unavailable,
             Self::Refused(reason) => (*reason).into(),
-            Self::ClockStands | Self::Unclear { .. } => Reason::Unsupported.into(),
+            Self::ClockStands | Self::Unclear(_) => Reason::Unsupported.into(),
             Self::Foreign(_) | Self::WentBack { .. } | Self::TokensExhausted => ErrorKind::Corrupt,
             Self::Closed(_) | Self::PlainKey(_) => ErrorKind::Invalid,
             Self::StaleHandle(_) => ErrorKind::Lost,
@@ -128,16 +122,23 @@ impl Denied {
                 whose_work(*sighting)
             ),
             Self::NotDue { token, since, left } => format!(
-                "is not due for {holder}: its last successful run (token {token}) began {}s ago by the store's clock, and the \
-                 next one may begin in {}s",
+                "is not due for {holder}: its last successful run (token {token}) began {}s ago by the store's clock. Try again in \
+                 {}s, or use a period of zero",
                 since.as_secs(),
                 left.as_millis().div_ceil(1_000)
             ),
-            Self::Unclear { token, apart } => format!(
-                "was not granted to {holder}: it cannot be told how long ago its last successful run (token {token}) began. The \
-                 store's clock is {}s apart from the clock of this machine, or from its own time at that run: set the clocks, or \
-                 run it once with a period of zero",
+            Self::Unclear(Doubt::WallApart(apart)) => format!(
+                "was not granted to {holder}: it is not due, but the clocks of the store and of this machine differ by {}s, so the \
+                 store's clock may stand still. Set the clocks",
                 apart.as_secs()
+            ),
+            Self::Unclear(Doubt::SuccessAhead(ahead)) => format!(
+                "was not granted to {holder}: its last successful run began {}s in the future by the store's clock. Set that \
+                 clock, or run it once with a period of zero",
+                ahead.as_secs()
+            ),
+            Self::Unclear(Doubt::NoTime) => format!(
+                "was not granted to {holder} once per period, because the store's clock is not set: set it"
             ),
             Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
             Self::Withheld(after) => format!(

@@ -48,7 +48,7 @@ pub enum Input {
 pub struct Ambient {
     /// The clock that leases are counted on.
     pub now: Instant,
-    /// The wall clock. Informational.
+    /// The wall clock. Informational, except that [`Rules::due`](super::Rules::due) refuses if it is far from the store's time.
     pub wall: WallTime,
     /// A fresh random number from the kernel, for the one write that a step may send.
     pub nonce: Nonce,

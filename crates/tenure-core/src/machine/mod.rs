@@ -40,7 +40,7 @@ pub(crate) mod writes;
 
 use std::sync::Arc;
 
-use tenure_store::StoreTime;
+use tenure_store::{StoreClock, StoreTime};
 
 pub use acquire_params::{AcquireMode, AcquireParams, Heed, Patience, TermRef};
 pub use attempts::{Attempt, Attempts};
@@ -49,7 +49,7 @@ pub use effect::{Effect, Event, Left, Purpose, Write};
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{ObservedRead, Observer};
-pub use rules::{Due, Floor, Mine, Proof, Rules, Standard, Walls, YEAR_2020, is_plausible};
+pub use rules::{Doubt, Due, Floor, Mine, Proof, Rules, Standard, Walls, YEAR_2020, is_plausible};
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 
@@ -85,6 +85,13 @@ impl Machine {
 
     /// A machine under other rules, for the simulation.
     pub fn with_rules(params: AcquireParams, rules: &'static dyn Rules) -> Self {
+        // The process that was granted the term of a handle based its token on the store's time.
+        let began = match &params.mode {
+            AcquireMode::Resume(handle) if params.store_clock >= StoreClock::Floors => {
+                Some(StoreTime::from_micros(handle.token.get())).filter(|time| is_plausible(*time))
+            }
+            _ => None,
+        };
         Self {
             rules,
             params,
@@ -93,7 +100,7 @@ impl Machine {
             attempts: Attempts::default(),
             asleep_until: None,
             unstoppable: None,
-            began: None,
+            began,
             succeeded: false,
             outlived: None,
             looking_at_witness: false,
@@ -173,6 +180,11 @@ impl Machine {
             Stage::Lapsed(_) => Some(Left::Lapsing),
             _ => None,
         }
+    }
+
+    /// True if the holder has reported a success, and the release can record it.
+    pub fn records_success(&self) -> bool {
+        self.succeeded && self.began.is_some()
     }
 
     /// True if it waits for the lease and would read on a hint that the key changed.

@@ -252,14 +252,14 @@ pub trait Rules: fmt::Debug + Send + Sync {
 
     // ── once per period ───────────────────────────────────────────────────────────────────────────────────────────
 
-    /// True if a release reports a success. Only if the holder has reported that the work was done.
+    /// True if a release records a success: only if the holder has reported one.
     fn counts_as_done(&self, succeeded: bool) -> bool {
         succeeded
     }
 
-    /// Standing of a period that began with the latest success, by the store's own time `now`. The wall clocks of contenders
-    /// fire at different times, and decide nothing. If the store's clock is far from the wall clock, it may stand still: then
-    /// the work is not skipped silently, or that would last forever.
+    /// Standing of the period that began with the latest success, by the store's time `now`. The wall clock never makes a run
+    /// due. If it is far from the store's time, the store's clock may stand still, and the answer is [`Due::Unclear`] instead of
+    /// a skip that never ends.
     fn due(&self, last: LastSuccess, period: Duration, now: StoreTime, wall: crate::WallTime) -> Due {
         let (began, now) = (u128::from(last.began.as_micros()), u128::from(now.as_micros()));
         let since = now.saturating_sub(began);
@@ -267,12 +267,17 @@ pub trait Rules: fmt::Debug + Send + Sync {
         if period.is_zero() || (began <= now && since >= period.as_micros()) {
             return Due::Now;
         }
-        let slack = (period / 20).max(SLACK_MIN).as_micros();
-        let apart = now.abs_diff(u128::from(wall.as_millis()) * 1_000).max(began.saturating_sub(now));
-        if apart > slack {
-            return Due::Unclear { apart: duration_of(apart) };
+        let slack = (period / 20).max(SLACK_MIN);
+        let ahead = duration_of(began.saturating_sub(now));
+        if ahead > slack {
+            return Due::Unclear(Doubt::SuccessAhead(ahead));
         }
-        Due::NotYet { since: duration_of(since), left: period.saturating_sub(duration_of(since)) }
+        let apart = duration_of(now.abs_diff(u128::from(wall.as_millis()) * 1_000));
+        if apart > slack {
+            return Due::Unclear(Doubt::WallApart(apart));
+        }
+        let since = duration_of(since);
+        Due::NotYet { since, left: period.saturating_sub(since).saturating_add(ahead) }
     }
 
     // ── fail closed ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -342,11 +347,20 @@ pub enum Due {
         /// Time until the next run may begin.
         left: Duration,
     },
-    /// It cannot be told: the store's clock is this far apart from the clock of this machine, or from its own time before.
-    Unclear {
-        /// The difference.
-        apart: Duration,
-    },
+    /// Inconclusive.
+    Unclear(Doubt),
+}
+
+/// Reason why the standing of a period is inconclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// The clocks of the store and of this machine differ by this much: the store's clock may stand still.
+    WallApart(Duration),
+    /// The latest success began this far in the future: the store's clock was ahead, or went back.
+    SuccessAhead(Duration),
+    /// The answers of the store have no time, or an implausible one.
+    NoTime,
 }
 
 /// Facts by which a lease recognises its own records.
@@ -373,7 +387,7 @@ fn duration_of(micros: u128) -> Duration {
     u64::try_from(micros).map_or(Duration::MAX, Duration::from_micros)
 }
 
-/// Shortest difference of the clocks of a store and a machine that counts.
+/// Least slack between the clocks of a store and a machine.
 const SLACK_MIN: Duration = Duration::from_secs(60);
 
 /// Longest pause between two reads without a rhythm: at most three reads per ttl of the record, even if jitter takes

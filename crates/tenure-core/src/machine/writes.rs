@@ -75,7 +75,8 @@ pub(super) fn resumed(old: &Record, nonce: Nonce, params: &AcquireParams, ambien
     }
 }
 
-/// The vacant record that a term leaves behind. It keeps token, value and history, and says if the work was done.
+/// The vacant record that a term leaves behind. It keeps token, value and history. It also keeps the latest
+/// success, or replaces it.
 pub(super) fn vacated(
     old: &Record,
     nonce: Nonce,

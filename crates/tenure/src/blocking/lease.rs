@@ -29,7 +29,6 @@ impl Lease {
         last_error() -> Option<Arc<str>>;
         cancellation_token() -> CancellationToken;
         work_guard() -> Result<WorkGuard, Error>;
-        succeeded() -> Result<(), Error>;
         witness(part: WitnessPart) -> Result<Option<OwnedFd>, Error>;
     }
 
@@ -41,6 +40,7 @@ impl Lease {
     same! { waits of Lease:
         lost() -> Lost;
         renew() -> Result<(), Error>;
+        succeeded() -> Result<(), Error>;
         release() -> Result<(), Error>;
     }
 }

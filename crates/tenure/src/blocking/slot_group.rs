@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use tenure_core::record::Record;
 use tenure_store::Key;
 
 use crate::{Error, HeldSlot};
@@ -15,5 +18,6 @@ impl SlotGroup {
         size() -> Result<Option<u16>, Error>;
         resize(slots: u32) -> Result<u16, Error>;
         holders() -> Result<Vec<HeldSlot>, Error>;
+        record(index: u16) -> Result<Option<Arc<Record>>, Error>;
     }
 }

@@ -43,7 +43,7 @@ pub(crate) enum Command {
     /// The work under it cannot be stopped.
     CannotStop { id: LeaseId, because: Arc<str> },
     /// Its work is done: its release says so.
-    Succeeded { id: LeaseId },
+    Succeeded { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
     /// Pass a report on.
     Report(Report),
     /// The store gave an answer about this key that a sound store does not give by itself, or broke a promise.

@@ -194,10 +194,34 @@ fn unavailable_error(entry: &LeaseEntry, sentence: String) -> Error {
     }
 }
 
+/// The answer to a holder that reports a success.
+pub(super) fn success_answer(entry: &LeaseEntry, store: &str) -> Result<(), Error> {
+    if entry.machine.records_success() {
+        return Ok(());
+    }
+    let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or(Token::ZERO));
+    let sentence = format!(
+        "the success of {} of {holder} (token {token}) on {store} cannot be recorded, because the store has no clock, or its \
+         clock is not set: use a store with a clock",
+        key.titled()
+    );
+    Err(Error::new(ErrorKind::Unsupported, sentence))
+}
+
 fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
     let holder: &Holder = &entry.holder;
     match left {
-        Left::Vacated | Left::Nothing => None,
+        Left::Vacated => None,
+        Left::Nothing if entry.machine.records_success() => {
+            let token = entry.token().unwrap_or(Token::ZERO);
+            let sentence = format!(
+                "the success of {} of {holder} (token {token}) on {store} was not recorded, because the record was deleted or \
+                 another holder was granted the lease before the release",
+                entry.key.titled()
+            );
+            Some(Error::new(ErrorKind::Lost, sentence))
+        }
+        Left::Nothing => None,
         Left::Lapsing => {
             let token = entry.token().unwrap_or(Token::ZERO);
             let what =

@@ -223,7 +223,13 @@ impl Keeper {
                 self.resume_lapsed(id);
                 self.step(id, Input::CannotStop(because));
             }
-            Command::Succeeded { id } => self.step(id, Input::Succeeded),
+            Command::Succeeded { id, reply } => {
+                self.step(id, Input::Succeeded);
+                // After a loss there is no reply.
+                if let Some(entry) = self.leases.get(&id).filter(|entry| entry.machine.is_holding()) {
+                    let _ = reply.send(deliver::success_answer(entry, &self.store_name));
+                }
+            }
             Command::Report(report) => self.reporter.report(report),
             Command::Suspect { key, breach } => self.suspect(&key, breach),
             Command::Visit(visit) => self.in_flight.visit(visit),

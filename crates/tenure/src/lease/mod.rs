@@ -204,12 +204,13 @@ impl Lease {
     /// Reports that the work of this term is done. The release writes it into the record, together with the time at which the
     /// term began by the store's clock, for requests with [`once_per`](Request::once_per).
     ///
-    /// Call it before [`release`](Self::release). Fails if the lease is lost: the work was not done under it. If the process dies
-    /// before the release is written, the success is not recorded, and the work is done again.
-    pub fn succeeded(&self) -> Result<(), Error> {
+    /// Call it before [`release`](Self::release), which fails if the success was not recorded. It sends nothing to the store. Fails
+    /// if the lease is lost, because the work was not done under it; and with [`ErrorKind::Unsupported`] if the store has no
+    /// clock. If the process dies before the release is written, the success is not recorded, and the work is done again.
+    pub async fn succeeded(&self) -> Result<(), Error> {
         self.check()?;
-        self.keeper.send(Command::Succeeded { id: self.id });
-        Ok(())
+        let answer = self.keeper.ask(|reply| Command::Succeeded { id: self.id, reply });
+        answer.await.unwrap_or_else(|_| Err(self.shared.lost_error()))
     }
 
     /// Releases the lease, and waits until the next contender can be granted.

@@ -122,14 +122,13 @@ impl Request {
         self
     }
 
-    /// Grants nothing before this time has passed since the latest term began whose holder reported
-    /// [`succeeded`](Lease::succeeded): at most one successful run per period, on machines whose clocks fire at different times.
-    /// The store's own clock counts.
+    /// Withholds the grant until `period` has passed since the latest successful term began, by the store's clock. A term is
+    /// successful if its holder called [`succeeded`](Lease::succeeded). So machines whose clocks differ do a short job once.
     ///
     /// Before that time, the error is of kind [`Held`](ErrorKind::Held) at once, without a wait, and
     /// [`Error::denied`](crate::Error::denied) is [`Denied::NotDue`](crate::Denied::NotDue). It is of kind
-    /// [`Unsupported`](ErrorKind::Unsupported) if the store has no clock; or if the clocks of the store and of this machine are
-    /// further apart than a twentieth of the period, and at least a minute: the store's clock may then stand still.
+    /// [`Unsupported`](ErrorKind::Unsupported) if the store has no clock; or if the clocks of the store and of this machine differ
+    /// by more than a twentieth of the period and more than a minute: the store's clock may then stand still.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -141,7 +140,7 @@ impl Request {
     /// # let nightly: &dyn Fn() -> Result<tenure::Request, tenure::Error> = &nightly;
     /// let lease = nightly()?.acquire().await?;
     /// // … the backup …
-    /// lease.succeeded()?;
+    /// lease.succeeded().await?;
     /// lease.release().await?;
     /// let skipped = nightly()?.acquire().await.unwrap_err();
     /// assert!(matches!(skipped.denied(), Some(Denied::NotDue { .. })));

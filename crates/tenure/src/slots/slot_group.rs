@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use tenure_core::record::Record;
 use tenure_core::slots::GroupSize;
 use tenure_store::{Key, Prefix};
 
@@ -76,6 +77,19 @@ impl SlotGroup {
                 })
             })
             .await
+    }
+
+    /// The record of one slot, held or vacant; `None` if the slot was never granted.
+    pub async fn record(&self, index: u16) -> Result<Option<Arc<Record>>, Error> {
+        let (key, observers) = (Key::group_slot(&self.group, index)?, Arc::clone(&self.observers));
+        let observed = self.connection.visit(move |store| {
+            Box::pin(async move {
+                let observed = observers.observe(&*store, &key).await;
+                observers.flush().await;
+                observed
+            })
+        });
+        observed.await?.into_record(&self.connection.store)
     }
 
     /// The names of all groups, in order.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tenure_store::{Expect, Reason, StoreClock, Version};
+use tenure_store::{Expect, StoreClock, Version};
 
 use super::pace::is_remote;
 use super::{Seeking, resumed_term};
 use crate::Instant;
 use crate::machine::context::Context;
 use crate::machine::outlived::AfterRunOut;
-use crate::machine::rules::{Due, Floor};
+use crate::machine::rules::{Doubt, Due, Floor};
 use crate::machine::stage::{Next, STAY, earliest};
 use crate::machine::{AcquireMode, Content, Denied, Effect, Patience, Purpose, Seen, writes};
 use crate::record::{End, Record, State};
@@ -85,7 +85,9 @@ impl Seeking {
         if only_ends_a_term(ctx) && (!record.is_held() || self.term_to_end != Some(record.term)) {
             return self.term_is_over(ctx);
         }
-        if let Some(next) = self.wait_for_period(ctx, found) {
+        if !matches!(record.state, State::Closed(_))
+            && let Some(next) = self.not_due(ctx, found)
+        {
             return next;
         }
         match &record.state {
@@ -117,24 +119,22 @@ impl Seeking {
         }
     }
 
-    /// The next step of a contender whose period is not over; `None` if a grant is due.
-    fn wait_for_period(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>) -> Option<Next> {
-        let (period, last) = (ctx.params.once_per?, found.record.last_success?);
-        let Some(now) = found.seen.store_time_at(ctx.ambient.now) else {
+    /// Denies the lease if the period is not over, or reads again for the store's time; `None` if a grant is due.
+    fn not_due(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>) -> Option<Next> {
+        let period = ctx.params.once_per.filter(|period| !period.is_zero() && !only_ends_a_term(ctx))?;
+        let last = found.record.last_success?;
+        let due = match found.seen.store_time_at(ctx.ambient.now) {
+            Some(now) => ctx.rules.due(last, period, now, ctx.ambient.wall),
             // A store with a clock answers with its time, at the latest when it is asked again.
-            return Some(if self.looked {
-                self.deny(ctx, Denied::Refused(Reason::Unsupported))
-            } else {
-                self.read(ctx)
-            });
+            None if !self.looked => return Some(self.read(ctx)),
+            None => Due::Unclear(Doubt::NoTime),
         };
-        match ctx.rules.due(last, period, now, ctx.ambient.wall) {
-            Due::Now => None,
-            Due::NotYet { since, left } => {
-                Some(self.deny(ctx, Denied::NotDue { token: last.token, since, left }))
-            }
-            Due::Unclear { apart } => Some(self.deny(ctx, Denied::Unclear { token: last.token, apart })),
-        }
+        let denied = match due {
+            Due::Now => return None,
+            Due::NotYet { since, left } => Denied::NotDue { token: last.token, since, left },
+            Due::Unclear(doubt) => Denied::Unclear(doubt),
+        };
+        Some(self.deny(ctx, denied))
     }
 
     /// A stealing contender revokes the term that it found at its start, once. If the work under it cannot be stopped,

@@ -10,7 +10,7 @@ use crate::Token;
 use crate::machine::context::Context;
 use crate::machine::holding::Holding;
 use crate::machine::leaving::Leaving;
-use crate::machine::rules::Floor;
+use crate::machine::rules::{Doubt, Floor};
 use crate::machine::stage::{Next, STAY};
 use crate::machine::tick_reads::NextTick;
 use crate::machine::{AcquireMode, Attempt, Denied, Lost, Patience, Purpose, Seen, TermRef, writes};
@@ -51,8 +51,12 @@ impl Seeking {
         let Some(token) = ctx.rules.next_token(old.token, ctx.sightings.highest(), floor) else {
             return self.deny(ctx, Denied::TokensExhausted);
         };
-        self.pace.found_free();
         *ctx.began = seen.store_time_at(ctx.ambient.now);
+        if ctx.began.is_none() && ctx.params.once_per.is_some_and(|period| !period.is_zero()) {
+            // Its success could not be recorded, and every contender would be granted.
+            return self.deny(ctx, Denied::Unclear(Doubt::NoTime));
+        }
+        self.pace.found_free();
         let record = writes::granted(old, ctx.nonce(old), token, end, ctx.params, ctx.ambient);
         ctx.write(Purpose::Grant, Expect::Version(version.clone()), record)
     }
