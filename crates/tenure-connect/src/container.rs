@@ -77,15 +77,15 @@ impl<B: ContainerBuilder> ContainerPlace<B> {
         let prefix = decode(prefix.strip_suffix('/').unwrap_or(prefix))?;
         let mut builder = B::of_container(container).prefix(&prefix);
         let mut seen = Vec::new();
-        for option in query.into_iter().flat_map(|query| query.split('&')) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        for option in crate::options::options(query) {
+            let (name, value) = option.split_once('=').unwrap_or((&option, ""));
             // Each risk is accepted by its own name.
-            if seen.contains(&name) && name != "accept" {
+            if seen.iter().any(|seen| seen == name) && name != "accept" {
                 return Err(UrlError::new(format!(
                     "{a_container} has one {name}, and this URL says it twice"
                 )));
             }
-            seen.push(name);
+            seen.push(name.to_owned());
             builder = option_of(builder, name, &decode(value)?)?;
         }
         builder.check().map_err(|error| UrlError::new(error.to_string()))?;

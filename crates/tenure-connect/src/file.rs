@@ -55,8 +55,8 @@ impl FilePlace {
             None => (rest, None),
         };
         let mut place = Self::new(&path(place)?)?;
-        for option in query.into_iter().flat_map(|query| query.split('&')) {
-            place.accept(option)?;
+        for option in crate::options::options(query) {
+            place.accept(&option)?;
         }
         Ok(place)
     }

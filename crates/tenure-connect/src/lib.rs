@@ -51,6 +51,15 @@ mod file;
 mod google;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(any(
+    feature = "file",
+    feature = "postgres",
+    feature = "redis",
+    feature = "s3",
+    feature = "az",
+    feature = "gs"
+))]
+mod options;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

@@ -50,8 +50,8 @@ impl PostgresPlace {
             Some(port) => PostgresOptions { ports: Some(port.to_owned()), ..PostgresOptions::default() },
             None => PostgresOptions { hosts: hosts_of(hosts)?, ..PostgresOptions::default() },
         };
-        for option in query.into_iter().flat_map(|query| query.split('&')) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        for option in crate::options::options(query) {
+            let (name, value) = option.split_once('=').unwrap_or((&option, ""));
             builder = options.set(builder, name, &decode(value)?)?;
         }
         let builder = options.finish(builder)?;

@@ -56,8 +56,8 @@ impl RedisPlace {
             builder = builder.user(&decode(user)?);
         }
         let mut options = RedisOptions::default();
-        for option in query.into_iter().flat_map(|query| query.split('&')) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        for option in crate::options::options(query) {
+            let (name, value) = option.split_once('=').unwrap_or((&option, ""));
             builder = options.set(builder, name, &decode(value)?)?;
         }
         builder = options.finish(builder)?;

@@ -76,6 +76,24 @@ fn the_guarantees_of_a_database_need_no_server() {
 }
 
 #[test]
+fn several_risks_are_accepted_in_one_option() {
+    for (list, each) in [
+        (
+            "postgres://db/app?accept=server-clock,fsync-off",
+            "postgres://db/app?accept=server-clock&accept=fsync-off",
+        ),
+        ("redis://cache?accept=restart,eviction", "redis://cache?accept=restart&accept=eviction"),
+        ("s3://bucket/x?accept=http,server-clock", "s3://bucket/x?accept=http&accept=server-clock"),
+        ("file:///srv/x?accept=nfs,foreign-owner", "file:///srv/x?accept=nfs&accept=foreign-owner"),
+    ] {
+        let parsed = |text: &str| text.parse::<StoreUrl>().unwrap().to_string();
+        assert_eq!(parsed(list), parsed(each));
+    }
+    refused("postgres://db/app?accept=server-clock,nfs", "accept can be server-clock");
+    refused("postgres://db/app?accept=server-clock,", "accept can be server-clock");
+}
+
+#[test]
 fn every_caller_of_a_database_knows_it_by_the_same_name() {
     let name = |text: &str| text.parse::<StoreUrl>().unwrap().identity();
     assert_eq!(name("postgres://me@db/app?sslmode=require"), "postgres://db:5432/app");
