@@ -1,3 +1,4 @@
+use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -60,6 +61,12 @@ pub enum FencingTokenError {
     /// The token is no number, or too great.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// The environment has a slot that is no number.
+    #[error("{0:?} is not the number of a slot: TENURE_SLOT is set by tenure run --slots")]
+    Slot(String),
+    /// A variable of the environment is not UTF-8.
+    #[error("{0} is not text")]
+    Variable(&'static str),
     /// The token is zero.
     #[error("token 0 of lease {0} was never granted: use the token of a lease that is held")]
     Zero(Key),
@@ -74,6 +81,20 @@ impl FencingToken {
             return Err(FencingTokenError::Zero(name));
         }
         Ok(Self { name, token })
+    }
+
+    /// The token that `tenure run` gives to its command: `TENURE_NAME` and `TENURE_TOKEN`, and for a slot `TENURE_SLOT`. `None` if
+    /// the process does not run under it.
+    pub fn from_env() -> Result<Option<Self>, FencingTokenError> {
+        let (Some(name), Some(token)) = (variable("TENURE_NAME")?, variable("TENURE_TOKEN")?) else {
+            return Ok(None);
+        };
+        let mut key = Key::parse(&name)?;
+        if let Some(slot) = variable("TENURE_SLOT")? {
+            let index = slot.parse().map_err(|_| FencingTokenError::Slot(slot))?;
+            key = Key::group_slot(&key, index)?;
+        }
+        Self::new(key, token.parse()?).map(Some)
     }
 
     /// The name of the lease.
@@ -100,6 +121,15 @@ impl FencingToken {
             return Err(FenceError::stale(resource, self, mark.token));
         }
         Ok(())
+    }
+}
+
+/// The value of a variable of the environment; `None` if it is not set or empty.
+fn variable(name: &'static str) -> Result<Option<String>, FencingTokenError> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(FencingTokenError::Variable(name)),
     }
 }
 

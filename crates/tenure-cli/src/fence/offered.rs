@@ -4,7 +4,6 @@ use tenure::{Key, Token};
 use super::granted::must_not_be_above_the_latest_grant;
 use crate::args::{Args, FenceToken};
 use crate::exit::Failure;
-use crate::home;
 
 /// The token of this call: from the options, or from the environment that `tenure run` sets.
 ///
@@ -12,7 +11,7 @@ use crate::home;
 /// compared with the latest grant.
 pub(super) fn offered(args: &Args, typed: &FenceToken) -> Result<FencingToken, Failure> {
     if let (Some(name), Some(token)) = (&typed.name, &typed.token) {
-        let typed = fencing_token(name, token, typed.slot.map(|slot| slot.to_string()))?;
+        let typed = fencing_token(name, token, typed.slot)?;
         // A script may pass its environment on as options.
         if !granted_token().is_ok_and(|granted| granted.as_ref() == Some(&typed)) {
             must_not_be_above_the_latest_grant(args, &typed)?;
@@ -29,30 +28,13 @@ pub(super) fn offered(args: &Args, typed: &FenceToken) -> Result<FencingToken, F
 
 /// The token in the environment; `None` if there is none.
 fn granted_token() -> Result<Option<FencingToken>, Failure> {
-    let (Some(name), Some(token)) = (variable("TENURE_NAME")?, variable("TENURE_TOKEN")?) else {
-        return Ok(None);
-    };
-    fencing_token(&name, &token, variable("TENURE_SLOT")?).map(Some)
+    FencingToken::from_env().map_err(|error| Failure::usage(error.to_string()))
 }
 
-fn fencing_token(name: &str, token: &str, slot: Option<String>) -> Result<FencingToken, Failure> {
-    let mut key = Key::parse(name)?;
-    if let Some(slot) = slot {
-        let index = slot.parse().map_err(|_| {
-            Failure::usage(format!(
-                "{slot:?} is not the number of a slot: TENURE_SLOT is set by tenure run --slots"
-            ))
-        })?;
-        key = Key::group_slot(&key, index)?;
-    }
+fn fencing_token(name: &str, token: &str, slot: Option<u16>) -> Result<FencingToken, Failure> {
+    let key = Key::parse(name)?;
+    let key = slot.map_or(Ok(key.clone()), |index| Key::group_slot(&key, index))?;
     let token: Token =
         token.parse().map_err(|error: tenure::TokenError| Failure::usage(error.to_string()))?;
     FencingToken::new(key, token).map_err(|error| Failure::usage(error.to_string()))
-}
-
-fn variable(name: &str) -> Result<Option<String>, Failure> {
-    let Some(value) = home::variable_value(name) else { return Ok(None) };
-    let value =
-        value.into_string().map_err(|value| Failure::usage(format!("{name} is not text: {value:?}")))?;
-    Ok(Some(value))
 }
