@@ -227,14 +227,19 @@ impl TimingBuilder {
         }
         let needed = period.saturating_add(timeout.saturating_mul(3));
         if needed > usable {
+            let drift = whole - self.drift.shorten(whole);
+            let [period, timeout, needed] = [period, timeout, needed].map(shown);
+            let [whole, drift, grace, margin] = [whole, drift, self.grace, margin].map(shown);
+            let parts = format!("ttl − drift − grace − margin = {whole} − {drift} − {grace} − {margin}");
+            let room = if usable.is_zero() {
+                format!("but {parts} leaves nothing")
+            } else {
+                format!("but only {parts} = {} may be used", shown(usable))
+            };
             return Err(unsafe_together(
                 ttl,
                 format!(
-                    "renewal period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = \
-                     {needed:?}, but only ttl − drift − grace − margin = {whole:?} − {:?} − {:?} − {margin:?} = \
-                     {usable:?} may be used",
-                    whole - self.drift.shorten(whole),
-                    self.grace,
+                    "renewal period {period} + write {timeout} + read back {timeout} + one retry {timeout} = {needed}, {room}"
                 ),
             ));
         }
@@ -250,6 +255,17 @@ fn occurrences(span: Duration, period: Duration) -> u64 {
     let parts = u128::from(2 * rules::JITTER_PART);
     let times = (span.as_nanos() * parts).div_ceil(period.as_nanos() * (parts - 1));
     u64::try_from(times).unwrap_or(u64::MAX)
+}
+
+/// A duration with three significant digits, for messages.
+fn shown(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    let step = 10_u128.pow(nanos.ilog10().saturating_sub(2));
+    let rounded = (nanos + step / 2) / step * step;
+    format!("{:?}", Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)))
 }
 
 /// Rounds to milliseconds, for messages.
@@ -296,14 +312,14 @@ impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "ttl {}, renewed every {:?} by requests of at most {:?}, clock drift {}: survives a store outage of {:?}; \
-             at most {:?} without a writer after a crash",
+            "ttl {}, renewed every {} by requests of at most {}, clock drift {}: survives a store outage of {}; at most {} \
+             without a writer after a crash",
             self.ttl,
-            self.period,
-            self.timeout,
+            shown(self.period),
+            shown(self.timeout),
             self.drift,
-            self.rides_out(),
-            self.worst_write_outage()
+            shown(self.rides_out()),
+            shown(self.worst_write_outage())
         )
     }
 }
@@ -352,9 +368,30 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "a ttl of 6s cannot be safe: renewal period 2s + write 4s + read back 4s + one retry 4s = 14s, but only \
-             ttl − drift − grace − margin = 6s − 60ms − 0ns − 120ms = 5.82s may be used: use a longer ttl, or a \
+             ttl − drift − grace − margin = 6s − 60ms − 0s − 120ms = 5.82s may be used: use a longer ttl, or a \
              shorter request timeout, period or grace"
         );
+    }
+
+    #[test]
+    fn messages_have_three_digits_and_no_nanoseconds() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (33_333_333, "33.3ms"),
+            (999_999_999, "1s"),
+            (23_760_000_000, "23.8s"),
+            (15_000_000_000, "15s"),
+            (86_400_000_000_000, "86400s"),
+        ] {
+            assert_eq!(shown(Duration::from_nanos(nanos)), text);
+        }
+        let error = Timing::builder(Duration::from_millis(100))
+            .margin(Duration::from_millis(150))
+            .build()
+            .unwrap_err();
+        assert!(error.to_string().contains("100ms − 1ms − 0s − 150ms leaves nothing"), "{error}");
+        assert!(error.to_string().contains("renewal period 33.3ms"), "{error}");
+        assert!(shown(Duration::MAX).ends_with('s'));
     }
 
     #[test]
