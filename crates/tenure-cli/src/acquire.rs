@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::wait_limit::WaitLimit;
-use crate::{duration, output};
+use crate::{duration, home, output};
 
 /// The acquisition of a lease by a command, which reports the reason while it waits.
 #[derive(Debug)]
@@ -94,6 +94,9 @@ impl Acquisition<'_> {
             }
             granted => return (granted, false),
         };
+        if let Some(nested) = self.nested_error(&error) {
+            return (Err(nested), false);
+        }
         let said = match self.withheld_sentence(&error) {
             Some(sentence) => {
                 self.say_withheld(sentence);
@@ -139,6 +142,23 @@ impl Acquisition<'_> {
         }
         request = if taking.now { request.take_now(&taking.reason) } else { request.revoke(&taking.reason) };
         self.outlived.report_while(Vec::new(), ask(request)).await
+    }
+
+    /// Error of a command inside the very run that holds the lease: it would wait for itself.
+    fn nested_error(&self, error: &Error) -> Option<Error> {
+        let Some(Denied::Held(record)) = error.denied() else { return None };
+        let is = |variable: &str, value: &str| {
+            home::variable_value(variable).is_some_and(|found| found.to_str() == Some(value))
+        };
+        if !is("TENURE_NAME", self.key.as_str()) || !is("TENURE_TOKEN", &record.token.to_string()) {
+            return None;
+        }
+        let sentence = format!(
+            "lease {} on {} (token {}) is held by the tenure run that this command is part of, so it would wait for itself: use \
+             another name, or leave out the inner tenure run",
+            self.key, self.url, record.token
+        );
+        Some(Error::new(ErrorKind::Invalid, sentence))
     }
 
     /// Completes when the first attempt may take no longer, although the wait is over: at once, unless the lease is

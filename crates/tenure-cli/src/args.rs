@@ -93,7 +93,7 @@ pub(crate) struct Run {
     #[arg(long, requires = "once_per")]
     pub(crate) count_failures: bool,
     /// Exit code if another holder has the lease or CMD is skipped, for a CMD that uses 75 itself
-    #[arg(long, value_name = "N", default_value_t = crate::exit::HELD)]
+    #[arg(long, short = 'E', value_name = "N", default_value_t = crate::exit::HELD)]
     pub(crate) conflict_exit_code: u8,
     /// Print only errors; if another holder has the lease or CMD is skipped, only the exit code shows it
     #[arg(long, short)]
@@ -174,8 +174,11 @@ pub(crate) struct Waiting {
     /// Longest wait for the lease, from the start of the command; default: unlimited
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
     pub(crate) wait: Option<Duration>,
+    /// The same in seconds, such as 2.5, as in flock(1)
+    #[arg(short = 'w', value_name = "SECONDS", value_parser = duration::parse_seconds, conflicts_with_all = ["wait", "no_wait"])]
+    pub(crate) wait_seconds: Option<Duration>,
     /// Do not wait: give up at once if another holder has the lease
-    #[arg(long)]
+    #[arg(long, short = 'n')]
     pub(crate) no_wait: bool,
 }
 
@@ -715,7 +718,7 @@ impl Acquire {
 impl Waiting {
     /// Longest wait; `None` means no limit.
     pub(crate) fn limit(&self) -> Option<Duration> {
-        if self.no_wait { Some(Duration::ZERO) } else { self.wait }
+        if self.no_wait { Some(Duration::ZERO) } else { self.wait.or(self.wait_seconds) }
     }
 }
 

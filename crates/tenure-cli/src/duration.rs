@@ -34,6 +34,18 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(millis))
 }
 
+/// Parses a number of seconds, which may have a fraction.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "it is not a number of seconds: write it like 10 or 2.5, or use --wait 1m30s".to_owned();
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds: f64 = text.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
+    let millis = (seconds * 1_000.0).ceil();
+    if millis > MAX_MILLIS as f64 {
+        return Err("it is more than a year: write it like 10 or 2.5".to_owned());
+    }
+    Ok(Duration::from_millis(millis as u64))
+}
+
 /// The duration to the millisecond, such as `1m30s`. It parses back.
 pub(crate) fn exact(span: Duration) -> String {
     let mut rest = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
@@ -85,6 +97,16 @@ const EXAMPLES: &str = "write it like 15s, 1m30s or 500ms";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_are_numbers_with_or_without_a_fraction() {
+        for (text, millis) in [("0", 0), ("10", 10_000), ("2.5", 2_500), (".1", 100), ("0.0001", 1)] {
+            assert_eq!(parse_seconds(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", ".", "1s", "-1", "1e3", "inf", "NaN", "1.2.3", "31536001", "99999999999999999999"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn written_durations_are_parsed() {

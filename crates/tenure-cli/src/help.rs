@@ -92,8 +92,7 @@ Examples:
   tenure run report --kill-grace 3s -- report   three seconds from TERM to KILL
   tenure run job -- sh -c 'echo $TENURE_TOKEN'  CMD knows its token
   tenure run --slots 3 gpu -- train             at most three at a time
-  tenure run backup --wait 3h --once-per 20h -- backup --all
-                                                for the same crontab on several machines
+  tenure run backup --once-per 20h -- backup    once a day on several machines
 
 CMD owns standard input, output and error, and the terminal. Messages of tenure itself go to standard error.
 
@@ -122,8 +121,8 @@ Write durations as 15s, 1m30s or 500ms.
     exit_codes!(
         code_of_cmd!(),
         concat!(
-            "  75  another holder has the lease, a process of the former holder's CMD is alive,\n",
-            "      or CMD is not due by --once-per: try again later\n",
+            "  75  another holder has the lease, a process of the former holder's CMD is\n",
+            "      alive, or CMD is not due by --once-per: try again later\n",
         ),
         "  76  the lease was lost and CMD was stopped: the message says why\n"
     )
@@ -601,8 +600,7 @@ pub(crate) const INIT: &str = "\
 Examples:
   tenure store init postgres://me@db.example.org/app          create the tables
   tenure store init --print postgres://me@db.example.org/app  print the statements that create them
-  tenure store init --print --fences postgres://me@db.example.org/app >fences.sql
-                                                              print the statements for fences
+  tenure store init --print --fences >fences.sql  a fence for your own tables
 
 The first write creates the directory or the tables of a store, too, if it may. This command is for a store whose users may not: \
 an administrator runs it once. With --print it sends nothing. A bucket or a container needs nothing but itself.

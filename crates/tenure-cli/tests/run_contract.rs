@@ -25,6 +25,41 @@ fn holder_of_x(world: &World) -> Started {
     held
 }
 
+// ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn the_short_options_are_those_of_flock() {
+    let world = World::new("flock");
+    let _held = holder_of_x(&world);
+    for options in [&["-n"][..], &["-n", "-E", "3"], &["-w", "0.2"], &["-w", "0"], &["-w0.1", "-E3"]] {
+        let ran = world.ran(world.run(&[&["x"], options, &["--", "true"]].concat()));
+        let code = if options.iter().any(|option| option.starts_with("-E")) { 3 } else { 75 };
+        assert_eq!(ran.code, code, "{options:?}: {}", ran.err);
+        assert!(ran.err.contains("is held by alice"), "{}", ran.err);
+    }
+    for options in [&["-w", "2s"][..], &["-w", "-1"], &["-w", "1", "-n"], &["-w", "1", "--wait", "1s"]] {
+        let ran = world.ran(world.run(&[&["x"], options, &["--", "true"]].concat()));
+        assert_eq!(ran.code, 64, "{options:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_run_inside_the_run_that_holds_the_lease_is_refused_at_once() {
+    let world = World::new("nested");
+    let inner = |options: &str| format!("{TENURE} run {options} x -- echo inner");
+    let ran = world.ran(world.run(&["x", "--", "sh", "-c", &inner("")]));
+    assert_eq!((ran.code, &*ran.out), (64, &b""[..]), "{}", ran.err);
+    assert!(ran.err.contains("so it would wait for itself"), "{}", ran.err);
+    // Without a wait it is an ordinary conflict, and another lease is another lease.
+    assert_eq!(world.ran(world.run(&["x", "--", "sh", "-c", &inner("--no-wait")])).code, 75);
+    let ran = world.ran(world.run(&["y", "--", "sh", "-c", &inner("")]));
+    assert_eq!((ran.code, &*ran.out), (0, &b"inner\n"[..]), "{}", ran.err);
+    // Variables of a run that has ended do not matter.
+    let mut later = world.run(&["x", "--", "echo", "later"]);
+    later.env("TENURE_NAME", "x").env("TENURE_TOKEN", "7");
+    assert_eq!(world.ran(later).code, 0);
+}
+
 // ── exit codes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
@@ -60,6 +95,10 @@ fn a_missing_program_gives_127_and_one_that_cannot_be_started_126() {
         assert_eq!(ran.code, code, "{program}: {}", ran.err);
         assert_one_sentence(&ran);
         assert!(ran.err.contains(program), "{}", ran.err);
+        let advice = [("./missing", "Check the path"), ("no-such-program", "It is not on PATH")];
+        for (_, advice) in advice.iter().filter(|(of, _)| *of == program) {
+            assert!(ran.err.contains(advice), "{}", ran.err);
+        }
         assert!(!world.is_held("x"), "it was released");
     }
     // Shells exit with 126 or 127 here; both are correct.

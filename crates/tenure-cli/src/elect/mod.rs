@@ -125,7 +125,7 @@ impl args::Elect {
             name: self.name.clone(),
             slots: None,
             supervision: self.supervision.clone(),
-            waiting: Waiting { wait: None, no_wait: false },
+            waiting: Waiting { wait: None, wait_seconds: None, no_wait: false },
             once_per: None,
             count_failures: false,
             conflict_exit_code: exit::HELD,

@@ -7,7 +7,7 @@ use crate::signals::Reload;
 
 /// Takes over a lease, and runs a command under it, or prints its handle.
 pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
-    let waiting = Waiting { wait: steal.wait, no_wait: false };
+    let waiting = Waiting { wait: steal.wait, wait_seconds: None, no_wait: false };
     if steal.command.is_empty() {
         let acquire = Acquire {
             name: steal.name.clone(),

@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
@@ -378,7 +379,10 @@ impl ConnectedRun<'_> {
             Some(number) => {
                 let error = io::Error::from_raw_os_error(number);
                 let next = match error.kind() {
-                    io::ErrorKind::NotFound => "Give its full path, or check PATH",
+                    io::ErrorKind::NotFound if names_a_path(&self.run.command[0]) => {
+                        "Check the path, and the interpreter if it is a script"
+                    }
+                    io::ErrorKind::NotFound => "It is not on PATH: give its full path",
                     io::ErrorKind::PermissionDenied => "Name a program that this user may execute",
                     _ => "Name a program that this machine can execute",
                 };
@@ -471,6 +475,11 @@ impl ConnectedRun<'_> {
             importance: Importance::News,
         });
     }
+}
+
+/// True if the kernel takes the command as a path, and does not search it on PATH.
+fn names_a_path(command: &OsStr) -> bool {
+    command.as_encoded_bytes().contains(&b'/')
 }
 
 /// A lease that was not released, and lapses.
