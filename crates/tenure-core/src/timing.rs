@@ -312,14 +312,14 @@ impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "ttl {}, renewed every {} by requests of at most {}, clock drift {}: survives a store outage of {}; at most {} \
-             without a writer after a crash",
+            "ttl {}, renewed every {} by requests of at most {}, clock drift {}: survives a store outage of {:?}; at most \
+             {:?} without a writer after a crash",
             self.ttl,
             shown(self.period),
             shown(self.timeout),
             self.drift,
-            shown(self.rides_out()),
-            shown(self.worst_write_outage())
+            self.rides_out(),
+            self.worst_write_outage()
         )
     }
 }
