@@ -31,7 +31,7 @@ fn holder_of_x(world: &World) -> Started {
 fn the_short_options_are_those_of_flock() {
     let world = World::new("flock");
     let _held = holder_of_x(&world);
-    for options in [&["-n"][..], &["-n", "-E", "3"], &["-w", "0.2"], &["-w", "0"], &["-w0.1", "-E3"]] {
+    for options in [&["-n"][..], &["-n", "-E", "3"], &["-w", "1.5"], &["-w", "0"], &["-w1.2", "-E3"]] {
         let ran = world.ran(world.run(&[&["x"], options, &["--", "true"]].concat()));
         let code = if options.iter().any(|option| option.starts_with("-E")) { 3 } else { 75 };
         assert_eq!(ran.code, code, "{options:?}: {}", ran.err);
