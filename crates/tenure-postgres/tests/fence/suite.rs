@@ -80,9 +80,10 @@ impl Ran {
     fn had_all_faults(&self) {
         let FaultCounts { rollbacks, kills, repeated, .. } = &*self.faults;
         for counter in [rollbacks, kills, repeated] {
-            assert!(counter.load(Ordering::Relaxed) > 20, "{:?}", self.faults);
+            assert!(counter.load(Ordering::Relaxed) > 8, "{:?}", self.faults);
         }
-        assert!(self.counts.refused > 500 && self.counts.unknown > 10, "{}", self.counts);
+        // The moment of a kill decides whether the answer of its write is clear.
+        assert!(self.counts.refused > 500 && self.counts.unknown > 2, "{}", self.counts);
     }
 }
 
