@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenure_fence::{Fence, FencingToken};
 use tenure_postgres::{FenceSchema, PostgresFence};
-use tenure_testkit::{Effort, PostgresServer, PostgresSetup, Samples, SlowLink, block_on, print_ratio};
+use tenure_testkit::{Effort, Pace, PostgresServer, PostgresSetup, Samples, SlowLink, block_on, print_ratio};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, Transaction};
 
@@ -31,22 +31,6 @@ fn main() {
         let mut client = connect(&server.url_at(link.address())).await;
         Run::of(&mut client, Pace::Lone, rounds.div_ceil(8)).await.print(Some(1.3));
     });
-}
-
-/// Pace of the transactions: each after a pause, from which processors and server have to wake up, or without one.
-#[derive(Clone, Copy, Debug)]
-enum Pace {
-    Lone,
-    InARow,
-}
-
-impl Pace {
-    async fn take<T>(self, samples: &mut Samples, work: impl Future<Output = T>) -> T {
-        match self {
-            Self::Lone => samples.take_lone(work).await,
-            Self::InARow => samples.take_async(work).await,
-        }
-    }
 }
 
 /// Transactions of one connection, in turns, so that other load on the machine affects all of them equally.

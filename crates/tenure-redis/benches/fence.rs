@@ -10,7 +10,9 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, Cmd, Script};
 use tenure_fence::{Fence, FencingToken, Seal};
 use tenure_redis::{Redis, RedisFence};
-use tenure_testkit::{Effort, RedisKind, RedisServer, RedisSetup, Samples, SlowLink, block_on, print_ratio};
+use tenure_testkit::{
+    Effort, Pace, RedisKind, RedisServer, RedisSetup, Samples, SlowLink, block_on, print_ratio,
+};
 
 fn main() {
     let Some(server) = RedisServer::start_or_skip(RedisKind::Redis, RedisSetup::new()) else { return };
@@ -36,22 +38,6 @@ fn main() {
         println!();
         behind_a_network(&server, &token, effort.rounds).await;
     });
-}
-
-/// Pace of the writes.
-#[derive(Clone, Copy, Debug)]
-enum Pace {
-    Lone,
-    InARow,
-}
-
-impl Pace {
-    async fn take<T>(self, samples: &mut Samples, work: impl Future<Output = T>) -> T {
-        match self {
-            Self::Lone => samples.take_lone(work).await,
-            Self::InARow => samples.take_async(work).await,
-        }
-    }
 }
 
 /// One write after the other: each after a pause, from which processors and server have to wake up, or without one.

@@ -26,6 +26,7 @@ mod home;
 mod http;
 mod mounted;
 mod nats;
+mod pace;
 mod port;
 mod postgres;
 mod process;
@@ -50,6 +51,7 @@ pub use forward::ForwardProxy;
 pub use helpers::{block_on, key, quota, race, shell, skipped};
 pub use mounted::{FileSystem, Mounted, tests_in};
 pub use nats::NatsServer;
+pub use pace::Pace;
 pub use postgres::{PgBouncer, PostgresKind, PostgresServer, PostgresSetup};
 pub use process_table::{
     children_of, command_line, exit_code, is_alive, is_running, parent_of, process_numbers, session_of,
