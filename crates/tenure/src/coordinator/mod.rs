@@ -118,17 +118,7 @@ impl Coordinator {
     ///
     /// Earlier sightings of the same version by this coordinator count, as they do for a contender.
     pub async fn observe(&self, key: impl AsRef<str>) -> Result<Observation, Error> {
-        let key = Key::parse(key.as_ref())?;
-        let observers = Arc::clone(&self.observers);
-        self.connection
-            .visit(move |store| {
-                Box::pin(async move {
-                    let observed = observers.observe(&*store, &key).await;
-                    observers.flush().await;
-                    observed
-                })
-            })
-            .await
+        self.observers.observe_one(&self.connection, Key::parse(key.as_ref())?).await
     }
 
     /// Processes of this machine that are alive under a record, as far as this process may see them. Informational: no

@@ -9,7 +9,7 @@ use tenure_store::{Key, Store, StoreError};
 use super::observation::Observation;
 use crate::clock::{Clock, call_timeout, timeout};
 use crate::host::witness::Survivors;
-use crate::keeper::{HostState, calls, logbook_client};
+use crate::keeper::{Connection, HostState, calls, logbook_client};
 use crate::{Error, ErrorKind};
 
 /// Observers of keys, one per key, so that a caller never sees an older token after a newer one.
@@ -37,6 +37,24 @@ impl Observers {
         if let Some(logbook) = &self.host.logbook {
             logbook.flush().await;
         }
+    }
+
+    /// Observes one key on the keeper's runtime.
+    pub(crate) async fn observe_one(
+        self: &Arc<Self>,
+        connection: &Connection,
+        key: Key,
+    ) -> Result<Observation, Error> {
+        let observers = Arc::clone(self);
+        connection
+            .visit(move |store| {
+                Box::pin(async move {
+                    let observed = observers.observe(&*store, &key).await;
+                    observers.flush().await;
+                    observed
+                })
+            })
+            .await
     }
 
     /// Observes a key.

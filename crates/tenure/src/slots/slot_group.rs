@@ -81,15 +81,9 @@ impl SlotGroup {
 
     /// The record of one slot, held or vacant; `None` if the slot was never granted.
     pub async fn record(&self, index: u16) -> Result<Option<Arc<Record>>, Error> {
-        let (key, observers) = (Key::group_slot(&self.group, index)?, Arc::clone(&self.observers));
-        let observed = self.connection.visit(move |store| {
-            Box::pin(async move {
-                let observed = observers.observe(&*store, &key).await;
-                observers.flush().await;
-                observed
-            })
-        });
-        observed.await?.into_record(&self.connection.store)
+        let observed =
+            self.observers.observe_one(&self.connection, Key::group_slot(&self.group, index)?).await?;
+        observed.into_record(&self.connection.store)
     }
 
     /// The names of all groups, in order.
