@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
+use tenure::fence::FencingToken;
 use tenure::record::{Nonce, Record, State};
 use tenure::{Coordinator, Denied, Doubt, Error, ErrorKind, Key, Request, Standing, Token};
 
@@ -12,7 +13,7 @@ use crate::exit::Failure;
 use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::wait_limit::WaitLimit;
-use crate::{duration, home, output};
+use crate::{duration, output};
 
 /// The acquisition of a lease by a command, which reports the reason while it waits.
 #[derive(Debug)]
@@ -147,10 +148,8 @@ impl Acquisition<'_> {
     /// Error of a command inside the very run that holds the lease: it would wait for itself.
     fn nested_error(&self, error: &Error) -> Option<Error> {
         let Some(Denied::Held(record)) = error.denied() else { return None };
-        let is = |variable: &str, value: &str| {
-            home::variable_value(variable).is_some_and(|found| found.to_str() == Some(value))
-        };
-        if !is("TENURE_NAME", self.key.as_str()) || !is("TENURE_TOKEN", &record.token.to_string()) {
+        let own = FencingToken::from_env().ok()??;
+        if (own.name(), own.token()) != (self.key, record.token) {
             return None;
         }
         let sentence = format!(
