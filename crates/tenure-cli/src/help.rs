@@ -340,7 +340,8 @@ Examples:
   tenure forget jobs --vacant-for 30d --yes --json  for programs
 
 A released lease keeps its record, because the record carries the token. forget removes records that have been vacant for \
-long, with their values, histories and last successes: DURATION must be longer than every --once-per. It is never necessary; it is for stores that have grown too large to list. A later \
+long, with their values, histories and last successes: DURATION must be longer than every --once-per. It is never necessary; it \
+is for stores that have grown too large to list. A later \
 holder of such a lease still gets a greater token than all holders before.
 
 forget keeps a record that is held, reserved, closed or foreign, or that changed while forget ran. It also keeps the record of a holder \

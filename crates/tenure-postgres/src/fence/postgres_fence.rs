@@ -59,7 +59,7 @@ impl PostgresFence {
         &self.resource
     }
 
-    /// Accepts that the database shows a smaller token than before, after an operator has looked at it: see
+    /// Accepts that the database shows a smaller token than before, after an operator has inspected it: see
     /// [`FenceError::WentBack`].
     pub fn acknowledge(&self) {
         self.seen.store(0, Ordering::Relaxed);

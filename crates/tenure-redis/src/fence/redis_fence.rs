@@ -90,8 +90,8 @@ impl RedisFence {
     /// Accepts that the resource shows this token, although it has shown a greater one: the token `shown` of
     /// [`FenceError::WentBack`].
     ///
-    /// Call it after an operator has looked at the data, or has deleted the mark to give the resource to another lease (zero). From then on, every token that is not smaller than the mark is admitted
-    /// again, also one that was refused before.
+    /// Call it after an operator has inspected the data, or has deleted the mark to give the resource to another lease (zero).
+    /// From then on, every token that is not smaller than the mark is admitted again, also one that was refused before.
     pub fn acknowledge(&self, shown: Token) {
         self.seen.acknowledge(shown);
     }
