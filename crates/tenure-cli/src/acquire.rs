@@ -12,6 +12,7 @@ use crate::args::Taking;
 use crate::exit::Failure;
 use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::progress::{Importance, Notice, ProgressOutput};
+use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
 use crate::{duration, output};
 
@@ -22,7 +23,7 @@ pub(crate) struct Acquisition<'a> {
     pub(crate) key: &'a Key,
     /// URL of the store, for messages.
     pub(crate) url: &'a str,
-    pub(crate) progress: ProgressOutput,
+    pub(crate) progress: &'a ProgressOutput,
     pub(crate) wait: WaitLimit,
     /// Set if the lease is taken over from its holder.
     pub(crate) taking: Option<&'a Taking>,
@@ -31,6 +32,7 @@ pub(crate) struct Acquisition<'a> {
     /// The exit code for that case.
     pub(crate) conflict: u8,
     pub(crate) outlived: OutlivedCommands<'a>,
+    pub(crate) trouble: StoreTrouble<'a>,
 }
 
 /// The reason why a lease is not free.
@@ -98,7 +100,9 @@ impl Acquisition<'_> {
         if let Some(nested) = self.nested_error(&error) {
             return (Err(nested), false);
         }
-        let said = match self.withheld_sentence(&error) {
+        let withheld = self.withheld_sentence(&error);
+        let is_withheld = withheld.is_some();
+        let said = match withheld {
             Some(sentence) => {
                 self.say_withheld(sentence);
                 Vec::new()
@@ -109,18 +113,7 @@ impl Acquisition<'_> {
             // Zero would mean one more attempt, which may take longer than the wait.
             request = request.wait(remaining.max(Duration::from_millis(1)));
         }
-        let mut acquiring = std::pin::pin!(self.outlived.report_while(said, ask(request)));
-        let granted = match error.kind() {
-            ErrorKind::Held => acquiring.await,
-            _ => tokio::select! {
-                granted = &mut acquiring => granted,
-                () = BootClock::new().sleep_until(BootClock::new().now() + BUSY) => {
-                    let still = format!("still waiting for lease {} on {}", self.key, self.url);
-                    say_unavailable(self.progress, json!({ "key": self.key.as_str() }), &still, &error);
-                    acquiring.await
-                }
-            },
-        };
+        let granted = self.wait_for(said, is_withheld, ask(request)).await;
         // The wait may end during an attempt whose cause is not known yet.
         let granted = match granted {
             Err(last) if last.kind() == ErrorKind::Unavailable && last.source().is_none() => {
@@ -142,7 +135,14 @@ impl Acquisition<'_> {
             request = request.wait(remaining);
         }
         request = if taking.now { request.take_now(&taking.reason) } else { request.revoke(&taking.reason) };
-        self.outlived.report_while(Vec::new(), ask(request)).await
+        self.wait_for(Vec::new(), false, ask(request)).await
+    }
+
+    /// Waits for the grant, and reports what delays it, except what was said already: the live commands of these terms, and
+    /// that the store grants nothing.
+    async fn wait_for<T>(&self, said: Vec<Nonce>, is_withheld: bool, granted: impl Future<Output = T>) -> T {
+        let what = format!("lease {} on {}", self.key, self.url);
+        self.trouble.report_while(&what, is_withheld, self.outlived.report_while(said, granted)).await
     }
 
     /// Error of a command inside the very run that holds the lease: it would wait for itself.
@@ -202,13 +202,12 @@ impl Acquisition<'_> {
         self.progress.say(&Notice {
             name: "skipped",
             fields: json!({
-                "key": self.key.as_str(),
                 "token": token.get(),
                 "since_ms": u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
                 "left_ms": duration::millis_up(left),
             }),
             sentence: sentence.clone(),
-            importance: Importance::Detail,
+            importance: Importance::Machine,
         });
         if self.quiet { Failure::silent(self.conflict) } else { Failure::new(self.conflict, sentence) }
     }
@@ -235,16 +234,25 @@ impl Acquisition<'_> {
         if let Some(Denied::NotDue { token, since, left }) = error.denied() {
             return self.skipped_failure(*token, *since, *left);
         }
-        if self.quiet {
+        if self.quiet && !self.progress.is_json() {
             // A result and not an error: the exit code reports it.
             return Failure::silent(self.conflict);
         }
+        let failure = self.conflict_failure(error).await;
+        if self.quiet { Failure::silent(self.conflict) } else { failure }
+    }
+
+    /// Failure of a command that another holder, or the store, keeps from the lease.
+    async fn conflict_failure(&self, error: &Error) -> Failure {
         if let Some(sentence) = self.withheld_sentence(error) {
+            say_conflict(self.progress, json!({ "message": sentence }));
             return Failure::new(self.conflict, format!("{sentence}: {}", self.advice()));
         }
         let Some(situation) = self.situation().await else {
+            say_conflict(self.progress, json!({ "message": error.to_string() }));
             return Failure::new(self.conflict, error.to_string());
         };
+        say_conflict(self.progress, situation.fields);
         let asked = matches!(situation.record.state, State::Revoked(_));
         let unstoppable = situation.record.cannot_stop().filter(|_| self.taking.is_some());
         let next = match (self.taking, self.wait.allows_waiting()) {
@@ -303,7 +311,6 @@ impl Acquisition<'_> {
         };
         let holder = record.holder.as_ref().map_or("another holder", |holder| holder.id());
         let fields = json!({
-            "key": self.key.as_str(),
             "holder": holder,
             "token": record.token.get(),
             "left_ms": duration::millis_up(left.at_most),
@@ -344,8 +351,8 @@ impl Acquisition<'_> {
         self.progress.say(&Notice {
             name: "waiting",
             fields,
-            sentence: format!("waiting {limit}: {sentence}"),
-            importance: if outlived { Importance::News } else { Importance::Interactive },
+            sentence: format!("standing by {limit}: {sentence}"),
+            importance: Importance::News,
         });
         Vec::from_iter(outlived.then_some(record.term))
     }
@@ -358,9 +365,8 @@ impl Acquisition<'_> {
         };
         self.progress.say(&Notice {
             name: "waiting",
-            fields: json!({ "key": self.key.as_str() }),
-            sentence: format!("waiting {limit}: {sentence}"),
-            // No holder explains this wait, and it can last longer than a minute: a log needs the reason too.
+            fields: json!({}),
+            sentence: format!("standing by {limit}: {sentence}"),
             importance: Importance::News,
         });
     }
@@ -399,25 +405,23 @@ impl Acquisition<'_> {
     }
 }
 
+/// Reports what keeps the command from its lease, for programs. For people, the error at its end does.
+pub(crate) fn say_conflict(progress: &ProgressOutput, fields: Value) {
+    progress.say(&Notice {
+        name: "conflict",
+        fields,
+        sentence: String::new(),
+        importance: Importance::Machine,
+    });
+}
+
 /// Reports that the logbook failed: the next contender may wait for a dead holder as long as this one did.
-pub(crate) fn say_logbook_failed(coordinator: &Coordinator, progress: ProgressOutput) {
+pub(crate) fn say_logbook_failed(coordinator: &Coordinator, progress: &ProgressOutput) {
     let Some(sentence) = coordinator.logbook_error() else { return };
     progress.say(&Notice {
         name: "forgetful",
         fields: json!({ "message": sentence }),
         sentence: output::plain(&sentence),
-        importance: Importance::News,
-    });
-}
-
-/// Reports a store that stays unavailable. The wait continues, and the user needs to know the reason.
-pub(crate) fn say_unavailable(progress: ProgressOutput, mut fields: Value, still: &str, error: &Error) {
-    let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    fields["message"] = json!(cause);
-    progress.say(&Notice {
-        name: "unavailable",
-        fields,
-        sentence: format!("{still}: {cause}"),
         importance: Importance::News,
     });
 }
@@ -431,6 +435,3 @@ fn cannot_stop(because: &str) -> String {
 /// more than a message is worth.
 const SITUATION_LEAST: Duration = Duration::from_secs(1);
 const SITUATION_MAX: Duration = Duration::from_secs(5);
-
-/// Longest time for which a store may be busy without a message.
-pub(crate) const BUSY: Duration = Duration::from_secs(5);

@@ -149,6 +149,9 @@ pub(crate) struct Supervision {
     /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
+    /// Print every event, and each renewal
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Print events as JSON on standard error, one object per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -268,6 +271,9 @@ pub(crate) struct Steal {
     /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Print every event of the CMD, and each renewal
+    #[arg(long, short, requires = "command", conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Print a JSON object on standard output; with a CMD, print events as JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,

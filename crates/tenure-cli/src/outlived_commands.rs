@@ -5,8 +5,7 @@ use tenure::record::{Nonce, Record};
 use tenure::{Coordinator, Key};
 
 use crate::outlived_reports::{self, OutlivedReports};
-use crate::progress::{Importance, Notice, ProgressOutput};
-use crate::slots::named;
+use crate::progress::{Importance, Notice, ProgressOutput, with_slot};
 use crate::{duration, output};
 
 /// Commands of former holders that are alive although their lease or slot has run out, and the messages about them.
@@ -15,7 +14,7 @@ pub(crate) struct OutlivedCommands<'a> {
     pub(crate) coordinator: &'a Coordinator,
     /// URL of the store, for messages.
     pub(crate) url: &'a str,
-    pub(crate) progress: ProgressOutput,
+    pub(crate) progress: &'a ProgressOutput,
     pub(crate) reports: &'a OutlivedReports,
     /// The longest wait for such a command; `None` means no limit.
     pub(crate) limit: Option<Duration>,
@@ -50,7 +49,7 @@ impl OutlivedCommands<'_> {
             record.token,
             outlived_reports::sentence(&survivors)
         );
-        Some(OutlivedCommand { fields: named(key, fields), sentence })
+        Some(OutlivedCommand { fields: with_slot(key, fields), sentence })
     }
 
     /// Waits for the grant. While a live command is the reason, reports its processes, except those of these terms.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock};
 use tenure::record::{Nonce, Record};
-use tenure::{AttemptReport, Event, EventReport, Key, Recorder, Sighting, Survivors};
+use tenure::{Event, EventReport, Key, Sighting, Survivors};
 use tokio::sync::watch;
 
 use crate::output;
 
 /// Receives the keeper's reports about leases that have run out while their command is alive.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OutlivedReports(watch::Sender<OutlivedRecords>);
 
 #[derive(Clone, Debug, Default)]
@@ -23,10 +23,6 @@ struct OutlivedRecords {
 }
 
 impl OutlivedReports {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(watch::Sender::default()))
-    }
-
     /// The next record that has run out and is still waited for, except those of these terms.
     pub(crate) async fn waited_for(&self, except: &[Nonce]) -> (Key, Arc<Record>) {
         let mut heard = self.0.subscribe();
@@ -50,12 +46,8 @@ impl OutlivedReports {
             () = BootClock::new().sleep_until(BootClock::new().now() + REPORT_MAX) => None,
         }
     }
-}
 
-impl Recorder for OutlivedReports {
-    fn attempt(&self, _: &AttemptReport) {}
-
-    fn event(&self, report: &EventReport) {
+    pub(crate) fn note(&self, report: &EventReport) {
         match &report.event {
             Event::Outlived { record, sighting: Sighting { tree_locked: true, .. }, taken } => {
                 let (key, record) = (report.key.clone(), Arc::clone(record));

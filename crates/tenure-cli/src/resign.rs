@@ -11,7 +11,7 @@ use tenure::{Coordinator, ErrorKind, Holder, Key, Observation, Standing};
 use crate::args::{self, Args};
 use crate::exit::{self, Failure};
 use crate::output::plain;
-use crate::progress::{Importance, Notice, ProgressOutput};
+use crate::progress::{Importance, Notice, ProgressOutput, Verbosity};
 use crate::signals::{self, Blocked};
 use crate::store::ChosenStore;
 use crate::wait_limit::WaitLimit;
@@ -143,10 +143,10 @@ impl Resignation<'_> {
     fn say_asking(&self, seen: &Observation, record: &Record) {
         let left = seen.standing.remaining().map(|left| left.at_most).unwrap_or_default();
         let (holder, token) = (name_of(record), record.token);
-        ProgressOutput::new(self.resign.quiet, self.resign.json).say(&Notice {
+        let verbosity = Verbosity::of(self.resign.quiet, false);
+        ProgressOutput::new(verbosity, self.resign.json, self.key.as_str(), &self.store.url()).say(&Notice {
             name: "revoking",
             fields: json!({
-                "key": self.key.as_str(),
                 "holder": holder,
                 "token": token.get(),
                 "left_ms": duration::millis_up(left),

@@ -6,19 +6,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, CoordinatorBuilder, Error, ErrorKind, Handle, Logbook, Timing, Verdicts};
 use tenure_connect::StoreUrl;
 use tenure_store::{Reason, Store, StoreError};
 
-use crate::acquire::say_unavailable;
 use crate::args::Args;
 use crate::config::Config;
 use crate::exit::{self, Failure};
 use crate::prices::Charge;
 use crate::progress::ProgressOutput;
 use crate::promises::Promises;
+use crate::repetition::Repetition;
 use crate::signals::Signals;
+use crate::store_trouble::say_unavailable;
 use crate::wait_limit::WaitLimit;
 use crate::{duration, home, output};
 
@@ -322,10 +323,11 @@ pub(crate) async fn connect_while_waiting(
     store: OpenedStore,
     wait: &WaitLimit,
     signals: &Signals,
-    progress: ProgressOutput,
+    progress: &ProgressOutput,
 ) -> Result<Coordinator, Failure> {
     let is_repeated = wait.allows_waiting() && wait.given().is_some();
     let mut cause = None;
+    let (clock, mut repetition) = (BootClock::new(), Repetition::new());
     loop {
         let OpenedStore { store: opened, url } = &store;
         let connected = tokio::select! {
@@ -341,12 +343,11 @@ pub(crate) async fn connect_while_waiting(
             connected => return Ok(connected?),
         };
         let sentence = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        if cause.is_none() {
-            let still = format!(
-                "waiting for at most {} for {url}",
-                duration::exact(wait.given().unwrap_or_default())
-            );
-            say_unavailable(progress, json!({ "store": url }), &still, &error);
+        let now = clock.now();
+        if repetition.due(now) <= now {
+            repetition.repeated(now);
+            let limit = duration::exact(wait.given().unwrap_or_default());
+            say_unavailable(progress, &format!("waiting for at most {limit} for {url}"), &sentence);
         }
         cause = Some(sentence);
     }

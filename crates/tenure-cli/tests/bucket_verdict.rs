@@ -72,7 +72,7 @@ fn an_unusable_verdict_is_silently_ignored() {
     let Some(place) = Place::on_minio("verdict-damaged") else { return };
     let costs = || {
         let (did, [scratch, _]) = place.asked(&["run", "x", "--", "true"]);
-        assert_eq!((did.code, did.err.as_str()), (0, ""));
+        assert_eq!((did.code, did.troubles().as_str()), (0, ""));
         scratch
     };
     assert_eq!((costs(), costs()), ((4, 3), (0, 0)));

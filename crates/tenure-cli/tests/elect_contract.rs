@@ -102,7 +102,7 @@ fn a_command_that_ends_at_once_again_and_again_is_started_ever_more_slowly() {
         assert!((least..least + least / 8).contains(pause), "{pauses:?}");
     }
     let event = &events(&led, "campaigning")[0];
-    assert_eq!((&event["after"], &event["key"]), (&"ended".into(), &"job".into()));
+    assert_eq!((&event["after"], &event["name"]), (&"ended".into(), &"job".into()));
     assert!(event["message"].as_str().unwrap().starts_with("the command ended with 3"), "{event}");
     // A signal during the pause ends it.
     led.process().send(Signal::INT);
@@ -116,7 +116,7 @@ fn once_means_one_term_and_its_exit_code() {
     for code in [0, 3, 127] {
         let script = format!("exit {code}");
         let ran = elect(&world, &["--once", "--", "sh", "-c", &script]).end();
-        assert_eq!((ran.code, ran.err.as_str()), (code, ""));
+        assert_eq!((ran.code, ran.troubles().as_str()), (code, ""));
     }
     let led = elect(&world, &["--once", "--", "sh", "-c", WORK]);
     lines(&world, 1);
@@ -141,7 +141,7 @@ fn a_signal_to_end_is_passed_on_and_the_lease_is_released_at_once() {
         lines(&world, count + 1);
         led.process().send(signal);
         let ran = led.end();
-        assert_eq!((ran.code, ran.err.as_str()), (code, ""), "{signal:?}");
+        assert_eq!((ran.code, ran.troubles().as_str()), (code, ""), "{signal:?}");
         assert!(!world.is_held("job"), "it was released");
         assert_eq!(world.lines("log").len(), count + 1, "and not started again");
     }
@@ -301,7 +301,7 @@ fn a_command_that_cannot_be_started_ends_the_campaigns() {
     for (program, code) in [("./missing", 127), ("./plain", 126)] {
         let ran = elect(&world, &["--", program]).end();
         said(&ran, code, &[program, "could not be started under lease job"]);
-        assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
+        assert_eq!(ran.troubles().lines().count(), 1, "{ran:?}");
     }
     // A shell that reports the same of its own command has been started.
     let led = elect(&world, &["--", "sh", "-c", "echo x >> log; exit 127"]);

@@ -142,7 +142,9 @@ fn a_typed_token_above_the_latest_grant_is_refused_and_one_that_is_unknown_here_
     // While the slot is held, and when it is vacant.
     let check = "tenure fence check f --name gpu --slot 0 --token 9007199254740991";
     for line in [&*format!("tenure run --slots 1 gpu -- {check}"), check] {
-        refused(&script(&home, line), 64, &["token 9007199254740991 of slot 0 of gpu was never granted"]);
+        let mut did = script(&home, line);
+        did.err = did.troubles();
+        refused(&did, 64, &["token 9007199254740991 of slot 0 of gpu was never granted"]);
     }
     // A plain key has revisions, and no grants.
     assert_eq!(script(&home, "tenure kv create plain v").code, 0);

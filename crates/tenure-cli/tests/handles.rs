@@ -153,7 +153,7 @@ fn the_next_script_takes_over_from_a_dead_one_after_one_ttl() {
     let home = Home::new("handles");
     handle(&home.tenure(&["acquire", "job", "--ttl", "1500ms"]));
     assert_eq!(home.tenure(&["acquire", "job", "--no-wait"]).code, 75, "nothing tells that it is dead");
-    handle(&home.tenure(&["acquire", "job", "--wait", "20s"]));
+    handle(&home.tenure(&["acquire", "job", "--wait", "20s", "--quiet"]));
 }
 
 #[test]

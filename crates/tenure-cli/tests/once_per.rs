@@ -55,7 +55,7 @@ fn a_command_that_fails_counts_only_if_asked_and_one_that_cannot_be_started_neve
     let skipped = events.iter().find(|event| event["event"] == "skipped").expect(&lines);
     let left = skipped["left_ms"].as_u64().unwrap();
     assert!((71_000_000..=72_000_000).contains(&left), "{skipped}");
-    assert_eq!(skipped["key"], json!("backup"));
+    assert_eq!(skipped["name"], json!("backup"));
 }
 
 #[test]

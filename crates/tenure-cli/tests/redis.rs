@@ -64,10 +64,12 @@ fn a_server_that_has_just_started_grants_nothing_until_its_quarantine_is_over() 
     let waited = run("--wait=10s");
     assert_eq!((waited.code, waited.out.as_str()), (0, "hi\n"), "{waited:?}");
     // Standard error is no terminal here. One line says what it waits for, how long at most, and why.
-    let [line] = waited.err.lines().collect::<Vec<_>>()[..] else { panic!("{waited:?}") };
-    for part in
-        ["waiting for at most 10s: lease x on redis://", "may have forgotten leases: nothing is granted for"]
-    {
+    let troubles = waited.troubles();
+    let [line] = troubles.lines().collect::<Vec<_>>()[..] else { panic!("{waited:?}") };
+    for part in [
+        "standing by for at most 10s: lease x on redis://",
+        "may have forgotten leases: nothing is granted for",
+    ] {
         assert!(line.contains(part), "{line}");
     }
     run("--no-wait").answered(0, "hi\n");
@@ -92,7 +94,8 @@ fn a_limited_wait_lasts_while_the_server_loads_its_data_and_during_the_quarantin
         let restart = scope.spawn(|| place.server.restart());
         let did = place.tenure(&["run", "--wait=30s", "--ttl", "1s", "x", "--", "echo", "hi"]);
         assert_eq!((did.code, did.out.as_str()), (0, "hi\n"), "{did:?}");
-        let said: Vec<_> = did.err.lines().collect();
+        let troubles = did.troubles();
+        let said: Vec<_> = troubles.lines().collect();
         assert!(
             said[0].contains("waiting for at most 30s for redis://")
                 && said[0].contains("it is loading its data"),

@@ -14,7 +14,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use run_support::{Ran, SOON, Started, TENURE, World, block_on, key, session_of, skipped, sleep_ms, until};
+use run_support::{
+    PATIENCE, Ran, SOON, Started, TENURE, World, block_on, key, session_of, skipped, sleep_ms, until,
+};
 use rustix::process::Signal;
 use tenure_store::{Expect, Put, Store};
 
@@ -67,7 +69,7 @@ fn the_exit_code_is_the_childs_own() {
     let world = World::new("code");
     for code in [0, 1, 7, 64, 75, 76, 126, 127, 255] {
         let ran = world.ran(world.run(&["x", "--", "sh", "-c", &format!("exit {code}")]));
-        assert_eq!((ran.code, ran.err.as_str()), (code, ""));
+        assert_eq!((ran.code, ran.troubles().as_str()), (code, ""));
         assert!(!world.is_held("x"), "it was released");
     }
     world.is_empty_soon();
@@ -78,7 +80,7 @@ fn a_child_that_was_killed_by_a_signal_gives_128_and_its_number() {
     let world = World::new("signalled");
     for (name, code) in [("TERM", 143), ("KILL", 137), ("USR1", 138), ("PIPE", 141), ("HUP", 129)] {
         let ran = world.ran(world.run(&["x", "--", "sh", "-c", &format!("kill -{name} $$")]));
-        assert_eq!((ran.code, ran.err.as_str()), (code, ""), "{name}");
+        assert_eq!((ran.code, ran.troubles().as_str()), (code, ""), "{name}");
         assert!(!world.is_held("x"), "it was released");
     }
     world.is_empty_soon();
@@ -260,12 +262,46 @@ fn a_waiter_waits_for_a_busy_store_as_for_a_holder() {
     let lock = world.lock_of("x");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let mut waiter = world.start(world.run(&["x", "--ttl", "1s", "--", "touch", "started"]));
-    sleep_ms(1000);
+    let cause = format!(
+        "tenure: still waiting for lease x on {}: no answer within the request timeout",
+        world.store_url()
+    );
+    until("the cause", PATIENCE, || waiter.err_so_far().contains(&cause).then_some(()));
     assert!(!waiter.has_ended() && !world.exists("started"), "{}", waiter.err_so_far());
     drop(lock);
-    let ran = waiter.end();
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(waiter.end().code, 0);
     assert!(world.exists("started"));
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_failed_renewal_is_reported_with_its_cause_and_the_next_success_is_too() {
+    let world = World::new("risk");
+    let holder = [
+        "x",
+        "--ttl",
+        "15s",
+        "--kill-grace",
+        "1s",
+        "--verbose",
+        "--",
+        "sh",
+        "-c",
+        "echo > in; read line < end",
+    ];
+    assert!(tenure_testkit::shell(&format!("mkfifo {}", world.path("end").display())));
+    let holder = world.start(world.run(&holder));
+    world.told("in");
+    let says = |part: &str| until(part, PATIENCE, || holder.err_so_far().contains(part).then_some(()));
+    says("tenure: lease x is renewed, and held for ");
+    let lock = world.lock_of("x");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    says("tenure: renewal of lease x failed: ");
+    says(". The command is stopped in ");
+    drop(lock);
+    says("tenure: lease x is renewed again, and held for ");
+    fs::write(world.path("end"), "\n").unwrap();
+    assert_eq!(holder.end().code, 0);
     world.is_empty_soon();
 }
 
@@ -332,7 +368,7 @@ fn the_streams_are_the_childs_own_byte_for_byte() {
     let world = World::new("streams");
     let bytes: Vec<u8> = (0..1 << 20).map(|n: u32| (n ^ (n >> 8) ^ (n >> 13)) as u8).collect();
     fs::write(world.path("bytes"), &bytes).unwrap();
-    let mut command = world.run(&["x", "--", "sh", "-c", "tee /dev/stderr"]);
+    let mut command = world.run(&["x", "--quiet", "--", "sh", "-c", "tee /dev/stderr"]);
     command.stdin(fs::File::open(world.path("bytes")).unwrap());
     command.stdout(fs::File::create(world.path("out")).unwrap());
     command.stderr(fs::File::create(world.path("err")).unwrap());
@@ -440,7 +476,7 @@ fn each_signal_is_forwarded_once() {
     assert_eq!(world.lines("got"), names, "each once, in order");
     fs::write(world.path("end"), "").unwrap();
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (0, ""));
     world.is_empty_soon();
 }
 
@@ -451,7 +487,7 @@ fn a_child_that_exits_because_of_a_forwarded_signal_gives_its_own_code() {
     world.told("pid");
     assert!(started.process().send(Signal::TERM));
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (143, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (143, ""));
     assert!(!world.is_held("x"), "it was released");
 
     let script = "trap 'exit 42' INT; echo $$ > pid2; while :; do sleep 0.02; done";
@@ -459,7 +495,7 @@ fn a_child_that_exits_because_of_a_forwarded_signal_gives_its_own_code() {
     world.told("pid2");
     assert!(started.process().send(Signal::INT));
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (42, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (42, ""));
     world.is_empty_soon();
 }
 
@@ -490,7 +526,7 @@ fn a_caller_that_ignores_sigchld_gets_the_childs_code_at_once() {
     // A shell cannot be made to ignore it.
     let ignoring = "exec env --ignore-signal=CHLD";
     let ran = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- sh -c 'sleep 100 & exit 3'")));
-    assert_eq!((ran.code, ran.err.as_str()), (3, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (3, ""));
     assert!(ran.took < Duration::from_millis(900), "{:?}: the end was not noticed", ran.took);
     let plain = world.ran(world.sh(&format!("{ignoring} cat /proc/self/status")));
     let under = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- cat /proc/self/status")));
@@ -676,15 +712,21 @@ fn a_machine_without_room_for_more_processes_gives_69_and_a_sentence() {
 }
 
 #[test]
-fn it_prints_nothing_on_success_without_a_terminal() {
-    let world = World::new("silent");
-    let _held = holder_of_x(&world);
-    let waiter = world.start(world.run(&["x", "--wait", "400ms", "--", "true"]));
-    sleep_ms(250);
-    assert_eq!(waiter.err_so_far(), "", "the waiting message is for terminals");
+fn a_log_has_one_line_for_each_event_and_none_if_it_is_quiet() {
+    let world = World::new("log");
+    let held = holder_of_x(&world);
+    let waiter = world.start(world.run(&["x", "--wait", "1m", "--", "true"]));
+    let standing_by = "tenure: standing by for at most 1m: lease x on ";
+    until("the reason for the wait", PATIENCE, || waiter.err_so_far().starts_with(standing_by).then_some(()));
+    held.process().send(Signal::TERM);
     let ran = waiter.end();
-    assert_eq!(ran.code, 75);
-    assert_one_sentence(&ran);
+    let lines: Vec<_> = ran.err.lines().collect();
+    assert_eq!((ran.code, lines.len()), (0, 3), "{ran:?}");
+    assert!(lines[0].contains(" is held by ") && lines[0].contains(" left"), "{ran:?}");
+    assert!(lines[1].starts_with("tenure: lease x is granted, with token "), "{ran:?}");
+    assert_eq!(lines[2], "tenure: lease x is released");
+    let quiet = world.ran(world.run(&["x", "--quiet", "--", "true"]));
+    assert_eq!((quiet.code, quiet.err.as_str()), (0, ""));
 }
 
 #[test]
@@ -696,12 +738,26 @@ fn json_events_are_one_object_per_line() {
     let granted = world.ran(world.run(&["y", "--json", "--", "true"]));
     assert_eq!(granted.code, 0);
     for (ran, expected) in [(&waiting, "waiting"), (&granted, "granted")] {
+        let name = if expected == "waiting" { "x" } else { "y" };
         let events: Vec<serde_json::Value> = ran
             .err
             .lines()
             .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
             .collect();
         assert_eq!(events[0]["event"], expected, "{}", ran.err);
+        for event in events.iter().filter(|event| event["event"].is_string()) {
+            assert_eq!(event["name"], name, "{event}");
+            assert!(event["token"].is_u64() && event["holder"].is_string(), "{event}");
+            assert!(event["store"].as_str().unwrap().starts_with("file://"), "{event}");
+            assert!(event["time"].as_str().unwrap().ends_with('Z'), "{event}");
+        }
+        let conflict = events.iter().find(|event| event["event"] == "conflict");
+        assert_eq!(conflict.is_some(), expected == "waiting", "{}", ran.err);
+        assert!(
+            conflict.is_none_or(|event| event["left_ms"].as_u64().is_some_and(|left| left > 0)),
+            "{}",
+            ran.err
+        );
     }
 }
 
@@ -709,14 +765,15 @@ fn json_events_are_one_object_per_line() {
 fn the_lease_is_renewed_for_as_long_as_the_child_runs() {
     let world = World::new("renewed");
     let ran = world.ran(world.run(&["x", "--ttl", "1s", "--", "sleep", "3"]));
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.took >= Duration::from_secs(3));
     world.is_empty_soon();
 }
 
 /// Asserts that an error is one sentence on one line.
 fn assert_one_sentence(ran: &Ran) {
-    assert!(ran.err.starts_with("tenure: ") && ran.err.trim_end().lines().count() == 1, "{:?}", ran.err);
+    let troubles = ran.troubles();
+    assert!(troubles.starts_with("tenure: ") && troubles.trim_end().lines().count() == 1, "{:?}", ran.err);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_key_ends_the_wait() {
     let world = World::new("key-waiting");
     let _held = alice(&world);
     let mut terminal = Terminal::run(&world, &["x", "--", "touch", "started"]);
-    terminal.sees("waiting");
+    terminal.sees("standing by");
     terminal.types(CTRL_C);
     assert_eq!(terminal.ends().0, 130);
     assert!(!world.exists("started"));
@@ -276,7 +276,7 @@ fn a_waiter_exits_when_its_terminal_hangs_up() {
     let world = World::new("hang-up-waiting");
     let _held = alice(&world);
     let mut terminal = Terminal::run(&world, &["x", "--", "touch", "started"]);
-    terminal.sees("waiting");
+    terminal.sees("standing by");
     terminal.hang_up();
     assert_eq!(terminal.ends().0, 129);
     assert!(!world.exists("started"));
@@ -389,7 +389,7 @@ fn a_waiter_on_a_terminal_shows_the_holder_that_it_waits_for() {
     let world = World::new("told");
     let held = alice(&world);
     let mut terminal = Terminal::run(&world, &["x", "--", "echo", "mine"]);
-    terminal.sees("waiting");
+    terminal.sees("standing by");
     terminal.sees("alice");
     held.process().send(Signal::TERM);
     terminal.sees("mine");

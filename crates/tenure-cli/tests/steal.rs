@@ -118,7 +118,7 @@ fn a_lease_that_another_holder_has_already_is_not_reported_as_released() {
     let taking = ["steal", "job", "--reason", "it hangs", "--now", "--holder", "boss", "--", "true"];
     assert_eq!(world.ran(world.tenure(&taking)).code, 0);
     let old = old.end();
-    said(&old, 76, &[r#"{"event":"stopping","why":"lost"}"#, "boss takes it over: it hangs"]);
+    said(&old, 76, &[r#"{"event":"stopping""#, r#""why":"lost""#, "boss takes it over: it hangs"]);
     assert!(!old.err.contains("released"), "{old:?}");
 }
 

@@ -15,11 +15,11 @@ use tenure::record::Record;
 use tenure_core::election::TermEnd;
 
 use crate::args::{self, Args, Run, Waiting};
-use crate::duration;
 use crate::exit::{self, Failure};
-use crate::progress::{Importance, Notice, ProgressOutput};
+use crate::progress::{Importance, Notice, ProgressOutput, Verbosity};
 use crate::run::{self, CallerAttributes, RunOutcome, TermOutcome};
 use crate::signals::{self, Blocked, Reload};
+use crate::{duration, store};
 use pause::Pauses;
 pub(crate) use state::ElectState;
 
@@ -44,7 +44,7 @@ pub(crate) fn elect(args: &Args, elect: &args::Elect) -> Result<ExitCode, Failur
         }
         Err(failure) => return Err(failure),
     };
-    campaign.say(elect);
+    campaign.say(elect, &store::choose(args)?.url());
     let blocked = Blocked::now().map_err(signals::no_signals)?;
     if let Some(signal) = blocked.ended_within(campaign.pauses.pause, Reload::Ignored) {
         return Ok(ExitCode::from(128 + signal as u8));
@@ -81,16 +81,16 @@ impl Campaign {
         Self { after, sentence, importance: Importance::Trouble, pauses }
     }
 
-    fn say(&self, elect: &args::Elect) {
+    fn say(&self, elect: &args::Elect, store: &str) {
         let Self { after, sentence, importance, pauses } = self;
         let when = match pauses.pause {
             none if none.is_zero() => "at once".to_owned(),
             pause => format!("in {}", duration::at_most(pause)),
         };
-        ProgressOutput::new(elect.quiet, elect.supervision.json).say(&Notice {
+        let verbosity = Verbosity::of(elect.quiet, elect.supervision.verbose);
+        ProgressOutput::new(verbosity, elect.supervision.json, &elect.name, store).say(&Notice {
             name: "campaigning",
             fields: json!({
-                "key": elect.name,
                 "after": after,
                 "message": sentence,
                 "pause_ms": duration::millis_up(pauses.pause),

@@ -7,10 +7,11 @@ use super::{HandleAnswer, check_deadline};
 use crate::acquire::Acquisition;
 use crate::args::{Acquire, Args};
 use crate::exit::{self, Failure};
+use crate::keeper_reports::KeeperReports;
 use crate::outlived_commands::OutlivedCommands;
-use crate::outlived_reports::OutlivedReports;
-use crate::progress::ProgressOutput;
+use crate::progress::{ProgressOutput, Verbosity};
 use crate::signals::{self, Blocked};
+use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
 use crate::{output, store};
 
@@ -36,9 +37,10 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
         if let Some(file) = &file {
             file.make_room()?;
         }
-        let outlived_reports = OutlivedReports::new();
-        let builder = store::coordinator(args).recorder(outlived_reports.clone());
-        let (builder, progress) = (builder.holder(holder), ProgressOutput::new(acquire.quiet, acquire.json));
+        let reports = KeeperReports::new();
+        let builder = store::coordinator(args).recorder(reports.clone()).holder(holder);
+        let verbosity = Verbosity::of(acquire.quiet, false);
+        let progress = &ProgressOutput::new(verbosity, acquire.json, key.as_str(), &url);
         let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;
         let acquisition = Acquisition {
             coordinator: &coordinator,
@@ -53,9 +55,10 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
                 coordinator: &coordinator,
                 url: &url,
                 progress,
-                reports: &outlived_reports,
+                reports: &reports.outlived,
                 limit: acquire.orphan_wait,
             },
+            trouble: StoreTrouble { progress, errors: &reports.errors },
         };
         let request = coordinator.lease(key.as_str())?.timing(timing).heed_tree(acquire.orphan_wait);
         let (handle, _) = tokio::select! {

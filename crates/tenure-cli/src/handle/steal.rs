@@ -31,6 +31,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
             kill_grace: steal.kill_grace,
             strict: steal.strict,
             orphan_wait: steal.orphan_wait,
+            verbose: steal.verbose,
             json: steal.json,
         },
         waiting,

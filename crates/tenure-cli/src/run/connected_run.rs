@@ -28,12 +28,13 @@ use crate::acquire::Acquisition;
 use crate::args::Run;
 use crate::duration;
 use crate::exit::{self, Failure};
+use crate::keeper_reports::KeeperReports;
 use crate::outlived_commands::OutlivedCommands;
-use crate::outlived_reports::OutlivedReports;
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::ready::when_readable;
 use crate::signals::Signals;
-use crate::slots::{SlotAcquisition, named};
+use crate::slots::SlotAcquisition;
+use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
 
 /// One `tenure run`, connected to its store.
@@ -43,15 +44,14 @@ pub(super) struct ConnectedRun<'a> {
     pub(super) wait: WaitLimit,
     pub(super) key: Key,
     pub(super) timing: Timing,
-    pub(super) progress: ProgressOutput,
+    pub(super) progress: &'a ProgressOutput,
     pub(super) coordinator: Coordinator,
     /// The URL of the store, for the child and for messages.
     pub(super) url: String,
     pub(super) signals: Signals,
     /// Identifies the cgroups of this lease.
     pub(super) mark: LeaseMark,
-    /// Reports of commands that outlive their holders.
-    pub(super) outlived_reports: Arc<OutlivedReports>,
+    pub(super) reports: Arc<KeeperReports>,
     pub(super) lateness_meter: LatenessMeter,
 }
 
@@ -108,10 +108,7 @@ impl ConnectedRun<'_> {
         if cgroup::end_leftovers(self.mark) {
             self.progress.say(&Notice {
                 name: "leftovers_ended",
-                fields: match self.run.slots {
-                    Some(_) => json!({ "group": self.key.as_str() }),
-                    None => json!({ "key": self.key.as_str() }),
-                },
+                fields: json!({}),
                 sentence: format!(
                     "an earlier command of {} was still running after its supervisor and watchdog were killed: tenure \
                      has killed it",
@@ -174,6 +171,7 @@ impl ConnectedRun<'_> {
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
             outlived: self.outlived(),
+            trouble: self.trouble(),
         };
         acquisition.acquire(request).await
     }
@@ -183,9 +181,13 @@ impl ConnectedRun<'_> {
             coordinator: &self.coordinator,
             url: &self.url,
             progress: self.progress,
-            reports: &self.outlived_reports,
+            reports: &self.reports.outlived,
             limit: self.run.supervision.orphan_wait,
         }
+    }
+
+    fn trouble(&self) -> StoreTrouble<'_> {
+        StoreTrouble { progress: self.progress, errors: &self.reports.errors }
     }
 
     async fn acquire_lease(&self) -> Result<(Lease, bool), Failure> {
@@ -210,13 +212,14 @@ impl ConnectedRun<'_> {
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
             outlived: self.outlived(),
+            trouble: self.trouble(),
         };
         acquisition.acquire(request, async |request| request.acquire().await).await
     }
 
     /// Starts the child.
     fn start_child<'l>(
-        &self,
+        &'l self,
         lease: &'l Lease,
         watchdog: Pid,
         place: cgroup::CgroupPath,
@@ -312,6 +315,9 @@ impl ConnectedRun<'_> {
             lease.token(),
             self.url
         );
+        if let Some(why) = &ending.stop_reason {
+            self.say_lost(why);
+        }
         let counts = self.counts(ending);
         let reported = if counts { lease.succeeded().await } else { Ok(()) };
         // The tree is dead.
@@ -326,13 +332,13 @@ impl ConnectedRun<'_> {
             Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
             Ok(()) => self.progress.say(&Notice {
                 name: "released",
-                fields: named(lease.key(), json!({ "token": lease.token().get() })),
+                fields: json!({}),
                 sentence: format!("{} is released", lease.key().titled()),
-                importance: Importance::Detail,
+                importance: Importance::Log,
             }),
             Err(NotReleased { sentence, .. }) => self.progress.say(&Notice {
                 name: "not_released",
-                fields: named(lease.key(), json!({ "token": lease.token().get(), "message": sentence })),
+                fields: json!({ "message": sentence }),
                 sentence,
                 importance: Importance::Trouble,
             }),
@@ -413,20 +419,13 @@ impl ConnectedRun<'_> {
     // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn say_granted(&self, lease: &Lease, waited: bool) {
+        self.progress.grant(lease);
         self.progress.say(&Notice {
             name: "granted",
-            fields: named(
-                lease.key(),
-                json!({
-                    "holder": &**lease.holder().id(),
-                    "token": lease.token().get(),
-                    "store": self.url,
-                    "ttl_ms": self.timing.ttl().as_millis(),
-                }),
-            ),
+            fields: json!({ "ttl_ms": self.timing.ttl().as_millis() }),
             sentence: format!("{} is granted, with token {}", lease.key().titled(), lease.token()),
             // After a message that it waits, the user needs to know when it no longer does.
-            importance: if waited { Importance::Interactive } else { Importance::Detail },
+            importance: if waited { Importance::News } else { Importance::Log },
         });
     }
 
@@ -446,11 +445,22 @@ impl ConnectedRun<'_> {
         });
     }
 
+    /// Reports the loss for programs. For people, the error at the end does.
+    fn say_lost(&self, why: &StopReason) {
+        let sentence = why.sentence();
+        self.progress.say(&Notice {
+            name: "lost",
+            fields: json!({ "why": why.word(), "message": sentence }),
+            sentence,
+            importance: Importance::Machine,
+        });
+    }
+
     /// Reports that the end of the command is not in the record.
     fn say_not_recorded(&self, lease: &Lease) {
         self.progress.say(&Notice {
             name: "not_recorded",
-            fields: named(lease.key(), json!({ "token": lease.token().get() })),
+            fields: json!({}),
             sentence: format!(
                 "the end of the command was not recorded in {} on {}, so it may run again before --once-per is over. Check the \
                  store, and that a second run does no harm",
@@ -465,7 +475,7 @@ impl ConnectedRun<'_> {
     fn say_cannot_stop(&self, lease: &Lease, user: u32) {
         self.progress.say(&Notice {
             name: "cannot_stop",
-            fields: named(lease.key(), json!({ "token": lease.token().get(), "user": user })),
+            fields: json!({ "user": user }),
             sentence: format!(
                 "{} runs as user {user}, whose processes this user may not kill: {} is kept until all of them \
                  have ended by themselves, and cannot be stolen without --now. Start tenure as user {user} instead",

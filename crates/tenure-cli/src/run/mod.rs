@@ -15,6 +15,7 @@ mod launch;
 mod link;
 mod mount;
 mod outcome;
+mod renewal_messages;
 mod report;
 mod schedule;
 mod setuid;
@@ -38,8 +39,8 @@ use tenure::{Holder, Key, Prefix, Timing};
 
 use crate::args::{Announcement, Args, Run, Supervision};
 use crate::exit::Failure;
-use crate::outlived_reports::OutlivedReports;
-use crate::progress::ProgressOutput;
+use crate::keeper_reports::KeeperReports;
+use crate::progress::{ProgressOutput, Verbosity};
 use crate::signals::Blocked;
 use crate::store;
 use crate::wait_limit::WaitLimit;
@@ -109,15 +110,16 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
     let (watchdog, cgroup) = (launch.watchdog, launch.cgroup.clone());
     let ended = runtime.block_on(async {
         let signals = blocked.take_with(run.reload).map_err(cannot)?;
-        let outlived_reports = OutlivedReports::new();
-        let mut builder = store::coordinator(args).recorder(outlived_reports.clone());
+        let reports = KeeperReports::new();
+        let mut builder = store::coordinator(args).recorder(reports.clone());
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }
         let opened = store::open(args)?;
         opened.check_write_rate(&timing)?;
         let url = opened.url.clone();
-        let progress = ProgressOutput::new(run.quiet, run.supervision.json);
+        let verbosity = Verbosity::of(run.quiet, run.supervision.verbose);
+        let progress = &ProgressOutput::new(verbosity, run.supervision.json, key.as_str(), &url);
         let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;
         let connected_run = ConnectedRun {
             run,
@@ -130,7 +132,7 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
             signals,
             mark,
             lateness_meter,
-            outlived_reports,
+            reports,
         };
         connected_run.acquire_and_run(launch).await
     });

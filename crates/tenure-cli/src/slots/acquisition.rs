@@ -1,17 +1,18 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
 use tenure::record::Nonce;
-use tenure::{Coordinator, Error, ErrorKind, GroupFull, Key, Lease, Slot, Slots};
+use tenure::{Coordinator, Error, ErrorKind, GroupFull, HeldSlot, Key, Lease, Slot, Slots};
 
-use crate::acquire::{BUSY, say_logbook_failed, say_unavailable};
+use crate::acquire::{say_conflict, say_logbook_failed};
 use crate::duration;
 use crate::exit::Failure;
 use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::output::plain;
 use crate::progress::{Importance, Notice, ProgressOutput};
+use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
 
 /// The acquisition of a slot by a command, which reports the reason while it waits.
@@ -21,13 +22,14 @@ pub(crate) struct SlotAcquisition<'a> {
     pub(crate) group: &'a Key,
     /// URL of the store, for messages.
     pub(crate) url: &'a str,
-    pub(crate) progress: ProgressOutput,
+    pub(crate) progress: &'a ProgressOutput,
     pub(crate) wait: WaitLimit,
     /// True if only the exit code reports that the group is full.
     pub(crate) quiet: bool,
     /// The exit code for that case.
     pub(crate) conflict: u8,
     pub(crate) outlived: OutlivedCommands<'a>,
+    pub(crate) trouble: StoreTrouble<'a>,
 }
 
 impl SlotAcquisition<'_> {
@@ -70,21 +72,14 @@ impl SlotAcquisition<'_> {
             Some(remaining) => slots.wait(remaining.max(Duration::from_millis(1))),
             None => slots,
         };
-        let mut acquiring = std::pin::pin!(self.outlived.report_while(said, slots.acquire()));
-        if first.kind() == ErrorKind::Held {
-            return acquiring.await;
-        }
-        tokio::select! {
-            granted = &mut acquiring => granted,
-            () = BootClock::new().sleep_until(BootClock::new().now() + BUSY) => {
-                let still = format!("still waiting for a slot of {} on {}", self.group, self.url);
-                say_unavailable(self.progress, json!({ "group": self.group.as_str() }), &still, first);
-                acquiring.await
-            }
-        }
+        let what = format!("a slot of {} on {}", self.group, self.url);
+        // The reason for the wait names the error of the store, if there is one.
+        let is_said = first.kind() != ErrorKind::Held;
+        self.trouble.report_while(&what, is_said, self.outlived.report_while(said, slots.acquire())).await
     }
 
     async fn full_failure(&self, error: &Error) -> Failure {
+        say_conflict(self.progress, json!({ "holders": holders(error) }));
         if self.quiet {
             // A result and not an error: the exit code reports it.
             return Failure::silent(self.conflict);
@@ -154,22 +149,24 @@ impl SlotAcquisition<'_> {
             Some(limit) => format!("for at most {}", duration::exact(limit)),
             None => "without limit".to_owned(),
         };
-        let holders = GroupFull::of(error).map(|full| {
-            let holders = full.holders.iter().map(|held| {
-                json!({
-                    "slot": held.index,
-                    "holder": held.holder(),
-                    "token": held.record.token.get(),
-                    "left_ms": duration::millis_up(held.remaining.at_most),
-                })
-            });
-            holders.collect::<Vec<_>>()
-        });
         self.progress.say(&Notice {
             name: "waiting",
-            fields: json!({ "group": self.group.as_str(), "holders": holders }),
-            sentence: format!("waiting {limit}: {}", self.situation(error)),
-            importance: Importance::Interactive,
+            fields: json!({ "holders": holders(error) }),
+            sentence: format!("standing by {limit}: {}", self.situation(error)),
+            importance: Importance::News,
         });
     }
+}
+
+/// The holders of a full group, in JSON; `None` if the group is not known to be full.
+fn holders(error: &Error) -> Option<Vec<Value>> {
+    let holder = |held: &HeldSlot| {
+        json!({
+            "slot": held.index,
+            "holder": held.holder(),
+            "token": held.record.token.get(),
+            "left_ms": duration::millis_up(held.remaining.at_most),
+        })
+    };
+    GroupFull::of(error).map(|full| full.holders.iter().map(holder).collect())
 }

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use tenure::{Coordinator, Key};
 
 use crate::args::{self, Args};
@@ -144,16 +143,4 @@ fn all(store: &ChosenStore, json: bool) -> Result<ExitCode, Failure> {
         failure.report(json);
     }
     Err(last)
-}
-
-/// The name of a lease, and the group and the slot if it is one, in front of other fields.
-pub(crate) fn named(key: &Key, fields: Value) -> Value {
-    let mut all = match (key.group(), key.slot_index()) {
-        (Some(group), Some(slot)) => json!({ "key": key.as_str(), "group": group.as_str(), "slot": slot }),
-        _ => json!({ "key": key.as_str() }),
-    };
-    if let (Value::Object(all), Value::Object(fields)) = (&mut all, fields) {
-        all.extend(fields);
-    }
-    all
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::page::{Page, Step};
 use super::pattern::{HOST, Known};
+use crate::run_support::log_lines::is_log_line;
 use crate::run_support::{self, MARK, World};
 
 /// Executes the commands of the pages, and returns the differences from their text.
@@ -92,7 +93,8 @@ fn compare(page: &Page, steps: &[Step], answers: &[&str]) -> Vec<String> {
     for (number, step) in steps.iter().enumerate() {
         let whole = number + 1 < answers.len();
         let Some(answer) = answers.get(number) else { break };
-        let actual: Vec<String> = answer.lines().map(str::to_owned).collect();
+        let actual: Vec<String> =
+            answer.lines().filter(|line| is_shown(line, &step.expected)).map(str::to_owned).collect();
         match known.after(&step.expected, &actual) {
             Some(after) if whole => known = after,
             _ => {
@@ -162,6 +164,13 @@ fn by_a_person(line: &str) -> Option<String> {
     let is_of_a_job =
         said.trim_start().starts_with(|next: char| next.is_ascii_digit()) && number.parse::<u32>().is_ok();
     (!is_of_a_job).then(|| format!("bash: {said}"))
+}
+
+/// True if a terminal shows the line, or the page does. The shell of a page writes to a file, so that `tenure run` also prints
+/// what it prints for logs.
+fn is_shown(line: &str, expected: &[String]) -> bool {
+    let kind = |line: &str| line.ends_with(" is released");
+    !is_log_line(line) || expected.iter().any(|other| is_log_line(other) && kind(other) == kind(line))
 }
 
 /// Number of pages that are executed at once: they mostly wait.

@@ -3,6 +3,9 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "other processes are given time")]
 
+#[path = "../support/log_lines.rs"]
+pub(crate) mod log_lines;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File as Disk, OpenOptions};
@@ -13,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use log_lines::without_log_lines;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tenure::record::{Record, decode};
 use tenure::store::File;
@@ -289,6 +293,11 @@ pub(crate) struct Ran {
 impl Ran {
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.out).unwrap()
+    }
+
+    /// Standard error without the lines that every successful run writes to a log.
+    pub(crate) fn troubles(&self) -> String {
+        without_log_lines(&self.err)
     }
 }
 

@@ -18,19 +18,18 @@ use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Lease, LeaseState, Lost, Timing, WorkGuard};
 use tokio::io::unix::AsyncFd;
 
-use crate::duration;
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::run::cgroup::Cgroup;
 use crate::run::ladder::{Action, Guard, Input, Ladder, Phase};
 use crate::run::lateness::LatenessMeter;
 use crate::run::link::LinkListener;
+use crate::run::renewal_messages::RenewalMessages;
 use crate::run::report::Report;
 use crate::run::start_message::StartMessage;
 use crate::run::stop_reason::StopReason;
 use crate::run::until::Until;
 use crate::run::watchdog_command::WatchdogCommand;
 use crate::signals::{ReceivedSignal, Signals};
-use crate::slots::named;
 
 /// The child and the watchdog, as the supervisor sees them.
 #[derive(Debug)]
@@ -79,7 +78,7 @@ enum Wakeup {
 
 /// The loop around a running child.
 pub(super) struct Supervisor<'a> {
-    progress: ProgressOutput,
+    progress: &'a ProgressOutput,
     lease: &'a Lease,
     timing: Timing,
     lateness_meter: LatenessMeter,
@@ -106,11 +105,12 @@ pub(super) struct Supervisor<'a> {
     tree_witness: Option<OwnedFd>,
     not_started: Option<i32>,
     asked_to_end: bool,
+    renewal_messages: RenewalMessages<'a>,
 }
 
 impl<'a> Supervisor<'a> {
     pub(super) fn new(
-        progress: ProgressOutput,
+        progress: &'a ProgressOutput,
         lease: &'a Lease,
         work_guard: WorkGuard,
         timing: Timing,
@@ -139,6 +139,7 @@ impl<'a> Supervisor<'a> {
             tree_witness: None,
             not_started: None,
             asked_to_end: false,
+            renewal_messages: RenewalMessages::new(progress, lease),
         }
     }
 
@@ -191,7 +192,10 @@ impl<'a> Supervisor<'a> {
                     lost = true;
                     self.lost(why);
                 }
-                Wakeup::Renewed => self.renewed(),
+                Wakeup::Renewed => {
+                    self.renewed();
+                    self.renewal_messages.succeeded();
+                }
                 Wakeup::StateChanged(state) => self.state_changed(&state),
                 Wakeup::ChildDied => self.child_died(),
                 Wakeup::Time => self.timer_came(next, BootClock::new().now()),
@@ -276,22 +280,18 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn state_changed(&self, state: &LeaseState) {
-        if *state == LeaseState::AtRisk
-            && self.ladder.phase() == Phase::Running
-            && let Some(times) = self.ladder.times()
-        {
-            let left = times.term_at.since(BootClock::new().now());
-            self.progress.say(&Notice {
-                name: "at_risk",
-                fields: json!({ "stop_in_ms": duration::millis_up(left) }),
-                sentence: format!(
-                    "{} could not be renewed: the command is stopped in {} unless a renewal succeeds before then",
-                    self.lease.key().titled(),
-                    duration::at_least(left)
-                ),
-                importance: Importance::Interactive,
-            });
+    fn state_changed(&mut self, state: &LeaseState) {
+        if *state == LeaseState::AtRisk {
+            self.say_renewal_failed();
+        }
+    }
+
+    fn say_renewal_failed(&mut self) {
+        // A strict lease is lost already.
+        if self.ladder.phase() == Phase::Running && self.lease.check().is_ok() {
+            let now = BootClock::new().now();
+            let stop_in = self.ladder.times().map_or(Duration::ZERO, |times| times.term_at.since(now));
+            self.renewal_messages.failed(stop_in);
         }
     }
 
@@ -347,6 +347,9 @@ impl<'a> Supervisor<'a> {
         if self.replace_at.is_some_and(|at| at <= now) {
             self.replace_watchdog();
         }
+        if self.repeat_at(now).is_some_and(|at| at <= now) {
+            self.say_renewal_failed();
+        }
         if !self.watched {
             self.reap();
         }
@@ -355,8 +358,15 @@ impl<'a> Supervisor<'a> {
     fn next_wakeup(&self) -> Instant {
         let now = BootClock::new().now();
         let adopted = (!self.watched).then(|| self.ladder.sweep_at(now));
-        let due = [self.ladder.next(now), adopted, self.replace_at];
+        let due = [self.ladder.next(now), adopted, self.replace_at, self.repeat_at(now)];
         due.into_iter().flatten().fold(now + self.lateness_meter.pause, Instant::min)
+    }
+
+    /// The time to report again that renewals fail, while the command runs.
+    fn repeat_at(&self, now: Instant) -> Option<Instant> {
+        self.renewal_messages
+            .due(now)
+            .filter(|_| self.ladder.phase() == Phase::Running && self.lease.check().is_ok())
     }
 
     // ── processes that outlive the deadline ─────────────────────────────────────────────────────────────────────────
@@ -398,10 +408,7 @@ impl<'a> Supervisor<'a> {
     fn say_lease_kept(&self, sentence: String) {
         self.progress.say(&Notice {
             name: "kept",
-            fields: named(
-                self.lease.key(),
-                json!({ "token": self.lease.token().get(), "message": sentence }),
-            ),
+            fields: json!({ "message": sentence }),
             sentence,
             importance: Importance::Trouble,
         });
@@ -481,6 +488,7 @@ mod tests {
     use tenure::store::Memory;
 
     use super::*;
+    use crate::progress::Verbosity;
     use crate::ready::when_readable;
     use crate::run::link::Link;
     use crate::run::schedule::Schedule;
@@ -505,8 +513,9 @@ mod tests {
         };
         let lateness_meter = LatenessMeter::new(timing, Schedule::of_the_guards());
         let work_guard = lease.work_guard().unwrap();
-        let progress = ProgressOutput::new(true, false);
-        let mut supervisor = Supervisor::new(progress, &lease, work_guard, timing, lateness_meter, processes);
+        let progress = ProgressOutput::new(Verbosity::Quiet, false, "x", "memory:");
+        let mut supervisor =
+            Supervisor::new(&progress, &lease, work_guard, timing, lateness_meter, processes);
         clock.advance(span);
         supervisor.report_came(Report::Ended { status: 0 });
         child.wait().unwrap();
