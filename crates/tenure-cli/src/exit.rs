@@ -26,7 +26,7 @@ pub(crate) const HELD: u8 = 75;
 pub(crate) const LOST: u8 = 76;
 /// The store fails the safety check: a guarantee is missing, or was seen broken.
 pub(crate) const REFUSED: u8 = 77;
-/// A configuration is invalid, or cannot be safe.
+/// A configuration is invalid, cannot be safe, or names a store that does not exist.
 pub(crate) const UNSAFE: u8 = 78;
 
 /// A failure of the command: its exit code and its sentence.
@@ -71,7 +71,7 @@ impl Failure {
         Self::new(UNAVAILABLE, sentence)
     }
 
-    /// A configuration is invalid, or cannot be safe.
+    /// A configuration is invalid, cannot be safe, or names a store that does not exist.
     pub(crate) fn misconfigured(sentence: impl Into<String>) -> Self {
         Self::new(UNSAFE, sentence)
     }
@@ -117,6 +117,7 @@ impl From<Error> for Failure {
             ErrorKind::Held => HELD,
             ErrorKind::Lost | ErrorKind::Fenced => LOST,
             ErrorKind::Unsupported => REFUSED,
+            ErrorKind::Misconfigured => UNSAFE,
             ErrorKind::Invalid => USAGE,
             ErrorKind::Corrupt => NOT_OURS,
             _ => UNAVAILABLE,

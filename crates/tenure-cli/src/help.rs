@@ -15,7 +15,7 @@ macro_rules! exit_codes {
             $lost,
             "  77  the store was refused: it lacks or broke a guarantee, or other users could\n",
             "      change it: use another one\n",
-            "  78  the configuration is wrong or unsafe: fix it\n",
+            "  78  the configuration is wrong or unsafe, or the store does not exist: fix it\n",
         )
     };
 }

@@ -77,7 +77,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
         let (key, url) = (handle.key(), chosen.url());
         return Err(if chosen.url.is_called(name) {
             // Perhaps a disk is not mounted: a new store in its place would report that the lease does not exist.
-            Failure::unavailable(format!(
+            Failure::misconfigured(format!(
                 "the store of the handle, {url}, does not exist: find out what happened to it"
             ))
         } else {

@@ -128,8 +128,10 @@ fn each_problem_of_a_bucket_has_its_own_message_and_code_and_shows_no_secret() {
     };
     refused(
         &missing.tenure(&run),
-        77,
-        &["there is no bucket \"no-such-bucket\": create it, or correct the URL"],
+        78,
+        &[
+            "cannot be used: the store does not exist: there is no bucket \"no-such-bucket\": create it, or correct the URL",
+        ],
     );
 
     let mut anonymous = missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint={endpoint}")]);

@@ -122,10 +122,54 @@ fn a_bucket_in_another_region_is_reported_with_its_region() {
     let url = format!("s3://elsewhere/locks?endpoint={}", server.endpoint());
     refused(
         &run(&server, &url, &[]),
-        77,
+        78,
         &["the bucket \"elsewhere\" is not here: write region=eu-west-1 in the URL"],
     );
     assert_eq!(run(&server, &format!("{url}&region=eu-west-1"), &[]).code, 0);
+}
+
+#[test]
+fn a_missing_bucket_is_a_matter_of_configuration_for_every_command_and_ends_a_wait_at_once() {
+    let Some((server, url)) = minio("found") else { return };
+    let missing = url.replace("s3://found", "s3://never-made");
+    let words =
+        ["the store does not exist: there is no bucket \"never-made\": create it, or correct the URL"];
+    let commands: [&[&str]; 9] = [
+        &["run", "--wait", "1h", "x", "--", "true"],
+        &["acquire", "x"],
+        &["elect", "x", "--", "true"],
+        &["status", "x"],
+        &["ls"],
+        &["history", "x"],
+        &["leader", "x"],
+        &["kv", "create", "x", "y"],
+        &["kv", "get", "x"],
+    ];
+    for command in commands {
+        refused(&tenure(server, &missing, &[], command), 78, &words);
+    }
+}
+
+#[test]
+fn a_holder_whose_bucket_is_deleted_loses_its_lease_and_the_next_run_reports_the_configuration() {
+    let Some((server, url)) = minio("deleted") else { return };
+    let home = Home::new("deleted");
+    let run = |args: &[&str]| {
+        let mut command = home.command(&["--store", &url, "run", "x"]);
+        command.args(args).envs(server.environment()).env("PATH", "/usr/bin:/bin");
+        command
+    };
+    let started = home.leases().with_file_name("started");
+    let script = format!("echo >{}; sleep 600", started.display());
+    let mut holder = run(&["--ttl", "4s", "--", "sh", "-c", &script]);
+    let holder = holder.stderr(Stdio::piped()).spawn().unwrap();
+    tenure_testkit::wait_until("CMD starts", || started.exists());
+    server.administer("DELETE", "/deleted", &[("x-minio-force-delete", "true")], "");
+    let lost = Did::from(holder.wait_with_output().unwrap());
+    assert_eq!(lost.code, 76, "{lost:?}");
+    assert!(lost.err.contains("the store does not exist: there is no bucket \"deleted\""), "{lost:?}");
+    let next = did(&mut run(&["--wait", "1h", "--", "true"]));
+    refused(&next, 78, &["the store does not exist: there is no bucket \"deleted\": create it"]);
 }
 
 #[test]

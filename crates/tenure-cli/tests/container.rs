@@ -69,8 +69,11 @@ fn each_problem_of_a_container_has_its_own_message_and_code_and_shows_no_secret(
     };
     refused(
         &missing.tenure(&run),
-        77,
-        &["there is no container \"no-such-container\": create it, or correct the URL"],
+        78,
+        &[
+            "cannot be used: the store does not exist: there is no container \"no-such-container\": create it, or correct \
+             the URL",
+        ],
     );
     let place = Place { url: missing.url.replace("no-such-container", "wrong"), ..missing };
     let with = |name: &str, value: &str| {

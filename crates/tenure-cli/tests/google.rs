@@ -57,8 +57,10 @@ fn each_problem_of_a_bucket_of_google_has_its_own_message_and_code_and_shows_no_
     let with = |name: &str, value: &str| did(place.command(&RUN).env(name, value));
     refused(
         &with("TENURE_STORE", &place.url.replace("wrong", "no-such-bucket")),
-        77,
-        &["there is no bucket \"no-such-bucket\": create it, or correct the URL"],
+        78,
+        &[
+            "cannot be used: the store does not exist: there is no bucket \"no-such-bucket\": create it, or correct the URL",
+        ],
     );
     let answer = with("GOOGLE_OAUTH_ACCESS_TOKEN", "hush-hush");
     refused(&answer, 69, &["the access token is not valid or has expired"]);

@@ -203,7 +203,7 @@ fn a_missing_store_is_not_created_to_check_a_handle() {
     let away = home.0.join("away");
     fs::rename(home.leases(), &away).unwrap();
     for command in ["renew", "release"] {
-        refused(&home.tenure(&[command, &text]), 69, &["file:///", "does not exist"]);
+        refused(&home.tenure(&[command, &text]), 78, &["file:///", "does not exist"]);
     }
     assert!(!home.leases().exists());
     fs::rename(&away, home.leases()).unwrap();

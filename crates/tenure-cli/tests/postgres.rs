@@ -63,7 +63,12 @@ fn an_administrator_creates_the_tables_for_a_role_that_may_not() {
     place.server.sql("CREATE ROLE app LOGIN");
     let url = place.url.replace("postgres@", "app@");
     let as_app = |args: &[&str]| did(place.command(args).env("TENURE_STORE", &url));
-    refused(&as_app(&RUN), 69, &["may not create them", "`tenure store init --print`"]);
+    refused(
+        &as_app(&RUN),
+        78,
+        &["the store does not exist: the tables", "may not create them", "`tenure store init --print`"],
+    );
+    assert_eq!(as_app(&["status", "x"]).code, 1, "no lease was ever granted");
     let printed = as_app(&["store", "init", "--print"]);
     assert_eq!((printed.code, printed.err.as_str()), (0, ""));
     let done = place.tenure(&["store", "init"]);
@@ -107,6 +112,16 @@ fn each_problem_of_a_server_has_its_own_message_and_code_and_shows_no_password()
     let in_url = did(place.command(&RUN).env("TENURE_STORE", "postgres://me:hush@localhost/app"));
     refused(&in_url, 64, &["the URL of a store carries no password"]);
     assert!(!in_url.err.contains("hush"), "{in_url:?}");
+
+    let nowhere = format!("postgres://postgres@{}/nowhere", place.server.address());
+    let at_nowhere =
+        |args: &[&str]| did(place.command(args).env("PGPASSWORD", "hush-hush").env("TENURE_STORE", &nowhere));
+    let words =
+        ["the store does not exist", "there is no database \"nowhere\": create it, or correct the URL"];
+    refused(&at_nowhere(&["run", "--wait", "1h", "x", "--", "true"]), 78, &words);
+    for args in [&["status", "x"][..], &["ls"], &["store", "init"], &["probe", "--quiet"]] {
+        refused(&at_nowhere(args), 78, &words);
+    }
 
     let Some(place) = Place::on("postgres-fsync", PostgresSetup::new().setting("fsync", "off")) else {
         return;

@@ -261,7 +261,7 @@ mod buckets {
         let stranger = did(stranger.envs(server.environment()).env("AWS_SECRET_ACCESS_KEY", "wrong"));
         refused(&stranger, 69, &["could not be probed", "secret is wrong"]);
         let missing = tenure(&home, server, &["probe", "-q", &url("no-such-bucket", &server.endpoint())]);
-        refused(&missing, 77, &["there is no bucket"]);
+        refused(&missing, 78, &["could not be probed: the store does not exist: there is no bucket"]);
     }
 
     /// Names of all objects in a bucket, as an administrator sees them: at most a thousand.

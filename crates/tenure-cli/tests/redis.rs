@@ -126,6 +126,18 @@ fn each_problem_of_a_server_has_its_own_message_and_code_and_shows_no_password()
     refused(&in_url, 64, &["the URL of a store carries no password"]);
     assert!(!in_url.err.contains("hush"), "{in_url:?}");
 
+    let nowhere = format!("{}&db=99", place.url);
+    let at_nowhere = |args: &[&str]| {
+        did(place.command(args).env("REDISCLI_AUTH", "hush-hush").env("TENURE_STORE", &nowhere))
+    };
+    for args in [&["run", "--wait", "1h", "x", "--", "true"][..], &["status", "x"], &["probe", "--quiet"]] {
+        refused(
+            &at_nowhere(args),
+            78,
+            &["the store does not exist", "it has no database 99: correct db= in the URL"],
+        );
+    }
+
     let evicting = RedisSetup::new().setting("maxmemory", "50mb").setting("maxmemory-policy", "allkeys-lru");
     let Some(place) = Place::on("redis-evicting", evicting, "?accept=restart") else { return };
     let words = ["evicts keys when its memory is full (maxmemory-policy allkeys-lru)", "accept=eviction"];

@@ -31,6 +31,9 @@ pub enum ErrorKind {
     Unavailable,
     /// The store cannot do, or does not do, what leases need. Fix the deployment.
     Unsupported,
+    /// The store does not exist where the settings say: no such bucket, container or database, or no tables and no right
+    /// to create them. Create it, or correct the settings; a retry alone does not help.
+    Misconfigured,
     /// The call is wrong. Fix it.
     Invalid,
     /// The stored value is not a Tenure record, or the record went back in time. Inspect it; nothing was overwritten.
@@ -42,6 +45,7 @@ impl From<Reason> for ErrorKind {
     fn from(reason: Reason) -> Self {
         match reason {
             Reason::Unreachable | Reason::Denied | Reason::Gone => Self::Unavailable,
+            Reason::Missing => Self::Misconfigured,
             Reason::Invalid => Self::Invalid,
             Reason::Damaged => Self::Corrupt,
             // A retry does not help with a reason that this version does not know.

@@ -715,6 +715,25 @@ fn a_holder_whose_store_is_gone_has_lost_at_once_and_one_whose_store_is_unreacha
 }
 
 #[test]
+fn a_holder_whose_bucket_was_deleted_keeps_its_term_until_the_deadline_and_no_longer() {
+    let missing = Fault::Refused(Reason::Missing);
+    let (mut solo, _) = Solo::holding("a", |_| ());
+    solo.wake();
+    solo.answer(Outcome::Fault(missing));
+    assert!(matches!(solo.told[..], [_, Event::AtRisk(fault)] if fault == missing), "{:?}", solo.told);
+    while !solo.told.iter().any(|event| matches!(event, Event::Lost(_))) {
+        solo.wake();
+        if let Some(call) = solo.call.take() {
+            match call {
+                Effect::Read => solo.step(Input::Read(Err(missing))),
+                _ => solo.step(Input::Written(Outcome::Fault(missing))),
+            }
+        }
+    }
+    assert!(solo.told.contains(&Event::Lost(Lost::Expired)), "{:?}", solo.told);
+}
+
+#[test]
 fn a_machine_that_leaves_a_store_that_is_gone_has_ended() {
     let (mut solo, _) = Solo::holding("a", |_| ());
     solo.step(Input::Release);

@@ -82,7 +82,7 @@ async fn a_failed_condition_is_a_conflict_and_so_is_a_deleted_object() {
     assert_eq!(put(version(), error("404 Not Found", "NoSuchKey")).await.unwrap(), Put::Conflict(Conflict));
     refused(
         put(version(), error("404 Not Found", "NoSuchBucket")).await,
-        Reason::Invalid,
+        Reason::Missing,
         "no bucket \"leases\"",
     );
 }
@@ -180,7 +180,7 @@ async fn unsupported_and_denied_calls_are_refused_with_the_next_step() {
         "this machine's clock is",
     );
     let moved = answer("301 Moved Permanently", "x-amz-bucket-region: eu-west-1\r\n", "");
-    refused(put(Expect::Absent, moved).await, Reason::Invalid, "region=eu-west-1");
+    refused(put(Expect::Absent, moved).await, Reason::Missing, "region=eu-west-1");
 }
 
 /// If the client followed it, it would become a read, whose success and ETag would count as those of the write.

@@ -79,7 +79,7 @@ pub(crate) fn of_connection(code: &str, message: &str) -> Option<Reason> {
     match code {
         "53300" => None,
         // No database.
-        "3D000" => Some(Reason::Invalid),
+        "3D000" => Some(Reason::Missing),
         // Wrong password, unknown role, no entry in pg_hba.conf.
         code if code.starts_with("28") => Some(Reason::Denied),
         // No right to connect to the database.
@@ -88,11 +88,20 @@ pub(crate) fn of_connection(code: &str, message: &str) -> Option<Reason> {
         "42704" | "22023" => Some(Reason::Invalid),
         // PgBouncer has this one code for all its errors. Most of them pass, for example when its server is back.
         "08P01" if message.contains(UNKNOWN_PARAMETER) => Some(Reason::Invalid),
+        "08P01" if pooler_finds_no_database(message) => Some(Reason::Missing),
         "08P01" if message.contains("authentication failed") || message.contains("no such user") => {
             Some(Reason::Denied)
         }
         _ => Some(Reason::Unreachable),
     }
+}
+
+/// True if this message of PgBouncer says that its configuration does not name the database, or that the server behind it
+/// has none.
+pub(crate) fn pooler_finds_no_database(message: &str) -> bool {
+    let of_server =
+        message.split_once("database \"").is_some_and(|(_, rest)| rest.contains("\" does not exist"));
+    of_server || message.starts_with("no such database")
 }
 
 /// A part of what PgBouncer reports for a parameter of the connection that it does not know.
@@ -143,10 +152,17 @@ mod tests {
         for (code, message, reason) in [
             ("28P01", "", Reason::Denied),
             ("28000", "", Reason::Denied),
-            ("3D000", "", Reason::Invalid),
+            ("3D000", "", Reason::Missing),
             ("57P03", "", Reason::Unreachable),
             ("58000", "", Reason::Unreachable),
             ("08P01", "unsupported startup parameter: search_path", Reason::Invalid),
+            ("08P01", "no such database: nowhere", Reason::Missing),
+            ("08P01", "database \"nowhere\" does not exist", Reason::Missing),
+            (
+                "08P01",
+                "server login has been failing, cached error: database \"nowhere\" does not exist (server_login_retry)",
+                Reason::Missing,
+            ),
             ("08P01", "SASL authentication failed", Reason::Denied),
             (
                 "08P01",

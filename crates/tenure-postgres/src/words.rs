@@ -49,13 +49,15 @@ pub(crate) fn not_connected(error: &tokio_postgres::Error, host: &Host, target: 
         return StoreError::refused(Reason::Unreachable, format!("{host}: {chain}{advice}"));
     };
     let code = answer.code().code();
+    let no_database = || format!("there is no database {database:?}: create it, or correct the URL");
     let advice = match code {
         "28P01" => format!("the password of the role {user:?} is wrong: correct PGPASSWORD or ~/.pgpass"),
         "28000" => format!("the role {user:?} may not connect to the database {database:?} from here"),
-        "3D000" => format!("there is no database {database:?}: create it, or correct the URL"),
+        "3D000" => no_database(),
         "57P03" => "the server is starting, stopping or recovering".to_owned(),
         "53300" => "the server has no connection left".to_owned(),
         "57014" => CANCELLED.to_owned(),
+        "08P01" if classify::pooler_finds_no_database(answer.message()) => no_database(),
         "08P01" if answer.message().contains(classify::UNKNOWN_PARAMETER) => {
             "it refuses a parameter of the connection".to_owned()
         }
@@ -99,7 +101,7 @@ pub(crate) fn may_not_create(error: &tokio_postgres::Error, target: &Target, tab
          creates them with the statements that `tenure store init --print` prints ({})",
         chain(error)
     );
-    StoreError::refused(Reason::Denied, sentence)
+    StoreError::refused(Reason::Missing, sentence)
 }
 
 /// Error of a statement, by its meaning.
@@ -118,7 +120,7 @@ pub(crate) fn of_statement(
     let sentence = format!("{} ({})", advice(answer, target, tables), server_message(answer));
     match classify::meaning(answer) {
         Meaning::Refused(reason) => StoreError::refused(reason, sentence),
-        Meaning::NoTable => StoreError::refused(Reason::Unsupported, sentence),
+        Meaning::NoTable => StoreError::refused(Reason::Missing, sentence),
         Meaning::Locked => StoreError::withheld(LOCK_PAUSE, sentence),
         Meaning::Again => StoreError::refused(Reason::Unreachable, sentence),
         Meaning::Unknown => StoreError::unknown(sentence),

@@ -12,6 +12,14 @@ pub enum ProbeError {
         /// The last error.
         why: String,
     },
+    /// The store does not exist where its URL says.
+    #[error("{store} could not be probed: {why}")]
+    Missing {
+        /// Name of the store.
+        store: String,
+        /// The store's message.
+        why: String,
+    },
     /// The store itself reports that it does not support leases.
     #[error("{store} is refused: {why}")]
     Refused {
@@ -30,6 +38,7 @@ impl ProbeError {
             StoreError::Refused(Refused { reason: Reason::Unreachable | Reason::Denied, .. })
             | StoreError::Unknown(_)
             | StoreError::Throttled(_) => Self::Unavailable { store, why },
+            StoreError::Refused(Refused { reason: Reason::Missing, .. }) => Self::Missing { store, why },
             StoreError::Refused(_) => Self::Refused { store, why },
         }
     }

@@ -88,7 +88,7 @@ impl Ledger {
             }
             // A refusal for one of these reasons is a clear answer, not silence.
             Err(StoreError::Refused(Refused {
-                reason: Reason::Unsupported | Reason::Invalid | Reason::Damaged,
+                reason: Reason::Unsupported | Reason::Missing | Reason::Invalid | Reason::Damaged,
                 ..
             })) => {}
             Err(error) => {

@@ -88,7 +88,7 @@ pub(crate) fn of_handshake(error: &ServerError, address: &Address, settings: &Se
             "it has no password, but REDISCLI_AUTH or a password file names one: take it out".to_owned(),
         ),
         "ERR" if details.contains("DB index") || details.contains("SELECT is not allowed") => {
-            (Reason::Invalid, format!("it has no database {}: correct db= in the URL", settings.database))
+            (Reason::Missing, format!("it has no database {}: correct db= in the URL", settings.database))
         }
         "NOPERM" => {
             (Reason::Denied, format!("the user {who:?} lacks a permission ({details}): see the ACL rules"))

@@ -95,7 +95,7 @@ async fn a_password_for_a_server_without_one_and_a_missing_database_are_named() 
     let store = builder.clone().password("hush").open().unwrap();
     says(refused(&store).await, Reason::Denied, "it has no password");
     let store = builder.database(99).open().unwrap();
-    says(refused(&store).await, Reason::Invalid, "it has no database 99");
+    says(refused(&store).await, Reason::Missing, "it has no database 99");
 }
 
 #[tokio::test]

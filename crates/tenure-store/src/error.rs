@@ -45,6 +45,12 @@ pub enum Reason {
     Unsupported,
     /// The call itself is wrong, for example a value that is too large. Fix the call.
     Invalid,
+    /// The place that the settings name does not exist: no such bucket, container or database, or no tables and no right to
+    /// create them. Create it, or correct the settings.
+    ///
+    /// A store returns this only if the server says so. A server that cannot be reached is
+    /// [`Unreachable`](Self::Unreachable).
+    Missing,
     /// The stored value is damaged, or this store did not write it. Inspect it; it is never overwritten.
     Damaged,
     /// The open store is no longer at its address: it was removed, moved or replaced. A program that opens the address
@@ -104,6 +110,7 @@ impl std::fmt::Display for Reason {
             Self::Denied => "the store denied access",
             Self::Unsupported => "the store does not support this",
             Self::Invalid => "the store refused the call",
+            Self::Missing => "the store does not exist",
             Self::Damaged => "the stored data is damaged",
             Self::Gone => "the store is gone",
         })

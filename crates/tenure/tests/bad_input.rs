@@ -161,12 +161,14 @@ async fn a_store_time_of_1970_or_9999_is_ignored_rather_than_believed() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_fail_an_acquire_at_once() {
+async fn wrong_credentials_and_a_missing_store_fail_an_acquire_at_once() {
     use tenure::store::memory::GetFault;
     let world = World::new();
-    for (reason, kind) in
-        [(Reason::Denied, ErrorKind::Unavailable), (Reason::Unsupported, ErrorKind::Unsupported)]
-    {
+    for (reason, kind) in [
+        (Reason::Denied, ErrorKind::Unavailable),
+        (Reason::Unsupported, ErrorKind::Unsupported),
+        (Reason::Missing, ErrorKind::Misconfigured),
+    ] {
         world.memory.faults().next_get(GetFault::Refuse(reason));
         let error = refused_on(&world).await;
         assert_eq!(error.kind(), kind, "{error}");

@@ -378,6 +378,15 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
+    async fn because_it_does_not_exist_is_a_matter_of_configuration_at_once() {
+        let memory = checked_before();
+        memory.faults().every_get(Some(GetFault::Refuse(Reason::Missing)));
+        let error = check(&memory).await.unwrap_err();
+        assert_eq!((error.kind(), memory.calls().gets), (ErrorKind::Misconfigured, 1));
+        assert!(error.to_string().contains("cannot be used: the store does not exist"), "{error}");
+    }
+
+    #[tokio::test]
     async fn at_all_blocks_the_check_which_can_then_be_dropped() {
         let memory = checked_before();
         memory.faults().next_put(PutFault::Hang);

@@ -385,6 +385,28 @@ async fn an_inconclusive_check_is_neither_remembered_nor_forgotten() {
 }
 
 #[tokio::test]
+async fn the_verdict_about_a_store_that_no_longer_exists_is_not_that_of_its_successor() {
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
+    store.memory.faults().every_get(Some(GetFault::Refuse(Reason::Missing)));
+    let error = request(&coordinator, "k").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+    assert!(
+        error.to_string().contains("the store does not exist, create it or correct its settings"),
+        "{error}"
+    );
+    assert!(!has_sound(&directory));
+
+    store.memory.faults().every_get(None);
+    directory.connect(&store).await.unwrap();
+    assert!(has_sound(&directory));
+    let again = Coordinator::builder().verdicts(directory.verdicts()).check_again();
+    store.memory.faults().every_get(Some(GetFault::Refuse(Reason::Missing)));
+    assert_eq!(again.connect(store.clone()).await.unwrap_err().kind(), ErrorKind::Misconfigured);
+    assert!(!has_sound(&directory));
+}
+
+#[tokio::test]
 async fn a_breach_seen_by_a_fenced_value_ends_the_grants_of_leases_and_the_other_way_round() {
     for by_value in [true, false] {
         let (directory, store) = (Directory::new(), Remote::new());

@@ -134,6 +134,7 @@ fn verdict(store: &ChosenStore, qualification: &Qualification) -> Result<ExitCod
 fn failure(error: ProbeError) -> Failure {
     match error {
         ProbeError::Refused { .. } => Failure::new(exit::REFUSED, error.to_string()),
+        ProbeError::Missing { .. } => Failure::misconfigured(error.to_string()),
         _ => Failure::unavailable(format!(
             "{error}. Nothing is known about it: try again when it can be reached and used"
         )),

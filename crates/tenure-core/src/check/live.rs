@@ -21,6 +21,7 @@ use crate::{Error, ErrorKind};
 /// # Errors
 ///
 /// * [`ErrorKind::Unsupported`]: the store broke a guarantee twice, or reports that it cannot do this.
+/// * [`ErrorKind::Misconfigured`]: the store does not exist.
 /// * [`ErrorKind::Unavailable`]: the store was unreachable, or gave no clear answer.
 pub async fn check_live(store: &dyn Store, pause: Pause<'_>, nonce: u128) -> Result<(), Error> {
     let check =
@@ -236,6 +237,9 @@ impl LiveCheck<'_> {
                 "it gave no clear answer {} times. See whether it runs and can be reached, and try again",
                 self.setbacks
             )),
+            Some(Reason::Missing) => {
+                Error::new(ErrorKind::Misconfigured, format!("{store} cannot be used: {error}"))
+            }
             // Unsupported, invalid, damaged, and reasons that this version does not know: nothing is granted on the
             // store.
             Some(_) => {

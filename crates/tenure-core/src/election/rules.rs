@@ -48,7 +48,11 @@ pub trait ElectionRules: fmt::Debug + Send + Sync {
     fn is_permanent(&self, kind: ErrorKind) -> bool {
         match kind {
             ErrorKind::Held | ErrorKind::Lost | ErrorKind::Unavailable => false,
-            ErrorKind::Fenced | ErrorKind::Unsupported | ErrorKind::Invalid | ErrorKind::Corrupt => true,
+            ErrorKind::Fenced
+            | ErrorKind::Unsupported
+            | ErrorKind::Misconfigured
+            | ErrorKind::Invalid
+            | ErrorKind::Corrupt => true,
         }
     }
 

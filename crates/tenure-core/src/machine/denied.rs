@@ -199,6 +199,7 @@ pub(crate) fn refusal(reason: Reason) -> String {
             "the store is not fit for leases as it is, follow the advice or use another store".to_owned()
         }
         Reason::Invalid => "the store rejected the call as invalid, check the key and the value".to_owned(),
+        Reason::Missing => format!("{reason}, create it or correct its settings"),
         Reason::Damaged => {
             "inspect the stored value, which is not a Tenure record and was not overwritten".to_owned()
         }

@@ -17,7 +17,7 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
         412 if asked.is_write() && answer.is_one_of(CONDITION) => AnswerMeaning::Conflict,
         412 if answer.is_one_of(LEASED) => AnswerMeaning::Refused(Reason::Denied),
         404 if answer.is_one_of(NO_BLOB) => asked.meaning_of_missing(),
-        404 | 409 if answer.is_one_of(NO_CONTAINER) => AnswerMeaning::Refused(Reason::Invalid),
+        404 | 409 if answer.is_one_of(NO_CONTAINER) => AnswerMeaning::Refused(Reason::Missing),
         409 if asked == RequestKind::Create && answer.is_one_of(EXISTS) => AnswerMeaning::Conflict,
         409 if answer.is_one_of(RETAINED) => AnswerMeaning::Refused(Reason::Unsupported),
         409 if answer.is_one_of(ARCHIVED) || answer.is_one_of(OTHER_KEY) => {
@@ -191,7 +191,7 @@ mod tests {
     use std::time::Duration;
 
     use AnswerMeaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
-    use Reason::{Denied, Invalid, Unreachable, Unsupported};
+    use Reason::{Denied, Invalid, Missing, Unreachable, Unsupported};
     use RequestKind::{Create, List, Read, ReadAgain, Replace};
 
     use super::*;
@@ -236,8 +236,8 @@ mod tests {
             (412, "LeaseLost", all(Refused(Denied))),
             // The blob was deleted, unless the container was.
             (404, "BlobNotFound", [Absent, Unknown, Conflict, Unknown]),
-            (404, "ContainerNotFound", all(Refused(Invalid))),
-            (409, "ContainerBeingDeleted", all(Refused(Invalid))),
+            (404, "ContainerNotFound", all(Refused(Missing))),
+            (409, "ContainerBeingDeleted", all(Refused(Missing))),
             (404, "", all(Unknown)),
             (404, "<html>", all(Unknown)),
             (404, "ResourceNotFound", all(Unknown)),

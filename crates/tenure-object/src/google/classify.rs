@@ -14,7 +14,7 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
         412 if is_about_a_policy(answer) => AnswerMeaning::Refused(Reason::Denied),
         412 if asked.is_write() => AnswerMeaning::Conflict,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
-        404 if answer.is_one_of(NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
+        404 if answer.is_one_of(NO_BUCKET) => AnswerMeaning::Refused(Reason::Missing),
         // A replace of such an object is answered with 412.
         404 if answer.is_one_of(NO_OBJECT) => asked.meaning_of_missing(),
         // A proxy that answers this forwards nothing.
@@ -22,7 +22,8 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
         400 => bad_request(answer),
         401 | 403 => AnswerMeaning::Refused(Reason::Denied),
         405 | 501 => AnswerMeaning::Refused(Reason::Unsupported),
-        301..=303 | 307 | 308 => AnswerMeaning::Refused(Reason::Invalid),
+        // The bucket is at another address.
+        301..=303 | 307 | 308 => AnswerMeaning::Refused(Reason::Missing),
         // Also a 404 without that code: a load balancer or a server that is starting may have sent it.
         _ => AnswerMeaning::Unknown,
     }
@@ -163,7 +164,7 @@ mod tests {
     use std::time::Duration;
 
     use AnswerMeaning::{Absent, Conflict, Done, Refused, Throttled, Unchanged, Unknown};
-    use Reason::{Denied, Invalid, Unreachable, Unsupported};
+    use Reason::{Denied, Invalid, Missing, Unreachable, Unsupported};
     use RequestKind::{Create, List, Read, ReadAgain, Replace};
 
     use super::*;
@@ -202,7 +203,7 @@ mod tests {
             (404, "", all(Unknown)),
             (404, "<html>", all(Unknown)),
             (404, "NoSuchVersion", all(Unknown)),
-            (404, "NoSuchBucket", all(Refused(Invalid))),
+            (404, "NoSuchBucket", all(Refused(Missing))),
             // The server requests a pause.
             (429, "", all(Throttled)),
             (429, "SlowDown", all(Throttled)),
@@ -237,8 +238,8 @@ mod tests {
             (400, "UserProjectMissing", all(Refused(Denied))),
             (403, "AccountProblem", all(Refused(Denied))),
             (400, "KeyTooLong", all(Refused(Invalid))),
-            (301, "", all(Refused(Invalid))),
-            (307, "", all(Refused(Invalid))),
+            (301, "", all(Refused(Missing))),
+            (307, "", all(Refused(Missing))),
             (407, "<html>", all(Refused(Unreachable))),
         ];
         for (status, code, expected) in table {

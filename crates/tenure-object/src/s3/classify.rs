@@ -14,7 +14,7 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
         // Old versions of MinIO answer this to a create of an existing object.
         304 if asked.is_write() => AnswerMeaning::Conflict,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
-        404 if answer.is_one_of(NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
+        404 if answer.is_one_of(NO_BUCKET) => AnswerMeaning::Refused(Reason::Missing),
         404 if answer.is_one_of(NO_OBJECT) => asked.meaning_of_missing(),
         // Another write was in progress. S3 does not say which of the two was applied.
         409 => AnswerMeaning::Unknown,
@@ -25,7 +25,8 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
         405 | 501 => AnswerMeaning::Refused(Reason::Unsupported),
         // A new bucket whose name is not known everywhere yet.
         307 => AnswerMeaning::Refused(Reason::Unreachable),
-        301 | 302 | 303 | 308 => AnswerMeaning::Refused(Reason::Invalid),
+        // The bucket is in another region, or at another address.
+        301 | 302 | 303 | 308 => AnswerMeaning::Refused(Reason::Missing),
         // Also a 404 without that code: a load balancer or a server that is starting may have sent it.
         _ => AnswerMeaning::Unknown,
     }
@@ -34,9 +35,8 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
 fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
         _ if is_about_a_token(answer) || is_about_a_key(answer) => AnswerMeaning::Refused(Reason::Denied),
-        _ if answer.is_one_of(OTHER_REGION) || answer.is_one_of(BAD_NAME) => {
-            AnswerMeaning::Refused(Reason::Invalid)
-        }
+        _ if answer.is_one_of(OTHER_REGION) => AnswerMeaning::Refused(Reason::Missing),
+        _ if answer.is_one_of(BAD_NAME) => AnswerMeaning::Refused(Reason::Invalid),
         // The request arrived damaged. It is unknown whether it had another effect.
         _ if answer.is_one_of(DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
         _ => AnswerMeaning::Refused(Reason::Unsupported),
@@ -167,7 +167,7 @@ mod tests {
     use std::time::Duration;
 
     use AnswerMeaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
-    use Reason::{Denied, Invalid, Unreachable, Unsupported};
+    use Reason::{Denied, Invalid, Missing, Unreachable, Unsupported};
     use RequestKind::{Create, List, Read, ReadAgain, Replace};
 
     use super::*;
@@ -206,7 +206,7 @@ mod tests {
             // The object was deleted, unless the bucket was.
             (404, "NoSuchKey", [Absent, Unknown, Conflict, Unknown]),
             (404, "", all(Unknown)),
-            (404, "NoSuchBucket", all(Refused(Invalid))),
+            (404, "NoSuchBucket", all(Refused(Missing))),
             (404, "<html>", all(Unknown)),
             (404, "NoSuchVersion", all(Unknown)),
             // The server requests a pause.
@@ -246,10 +246,10 @@ mod tests {
             (400, "ExpiredToken", all(Refused(Denied))),
             (400, "KMS.DisabledException", all(Refused(Denied))),
             (403, "InvalidObjectState", all(Refused(Denied))),
-            (400, "AuthorizationHeaderMalformed", all(Refused(Invalid))),
+            (400, "AuthorizationHeaderMalformed", all(Refused(Missing))),
             (400, "XMinioInvalidObjectName", all(Refused(Invalid))),
-            (301, "PermanentRedirect", all(Refused(Invalid))),
-            (303, "", all(Refused(Invalid))),
+            (301, "PermanentRedirect", all(Refused(Missing))),
+            (303, "", all(Refused(Missing))),
             (307, "TemporaryRedirect", all(Refused(Unreachable))),
         ];
         for (status, code, expected) in table {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 use tenure::Coordinator;
-use tenure_store::{Expect, Prefix, Purpose, Put, Store};
+use tenure_store::{Expect, Prefix, Purpose, Put, Reason, Store, StoreError};
 use tenure_testkit::{PgBouncer, key};
 
 use crate::database::{Database, open};
@@ -143,4 +143,15 @@ async fn a_contender_waits_while_the_server_of_the_pooler_is_down() {
     assert!(!acquire.is_finished(), "it waits");
     database.server().restart();
     acquire.await.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_missing_database_behind_a_pooler_is_missing_and_not_unreachable() {
+    let Some(database) = Database::on_shared("pooled") else { return };
+    let Some(pooler) = PgBouncer::start_or_skip(database.server()) else { return };
+    let store = open(&database.builder_at(pooler.address()).database("nowhere"));
+    let answer = store.get(&key("k")).await;
+    let Err(StoreError::Refused(refused)) = answer else { panic!("{answer:?}") };
+    assert_eq!(refused.reason, Reason::Missing, "{refused}");
+    assert!(refused.to_string().contains("there is no database \"nowhere\""), "{refused}");
 }

@@ -71,7 +71,8 @@ impl Campaign {
     ///
     /// If the store does not answer, the call tries again without limit, with growing pauses:
     /// [`Election::last_error`](super::Election::last_error) shows the error. The call fails if only an operator can help: the error is
-    /// [invalid](crate::ErrorKind::Invalid), [unsupported](crate::ErrorKind::Unsupported) or
+    /// [invalid](crate::ErrorKind::Invalid), [unsupported](crate::ErrorKind::Unsupported),
+    /// [misconfigured](crate::ErrorKind::Misconfigured) or
     /// [corrupt](crate::ErrorKind::Corrupt), or the coordinator is shut down. The campaign continues with the next call, after a pause.
     ///
     /// Cancel-safe: dropping the future leaves nothing held, and the next call continues.

@@ -70,17 +70,19 @@ impl Keeper {
         known.forgotten = stays || breach::is_forgotten(before, sent, look, highest, self.store_clock);
     }
 
-    /// Voids the verdict after an event that a sound store does not cause by itself: a record was deleted or restored.
+    /// Voids the verdict after an event that a sound store does not cause by itself: a record was deleted or restored, or the
+    /// store does not exist any more, and another one may take its place.
     /// Leases continue; other processes check the store again before they trust it.
     pub(crate) fn void_verdict_after(&mut self, event: &Event) {
-        let unsupported = Fault::Refused(Reason::Unsupported);
         let doubtful = match event {
             Event::WentBack { .. }
             | Event::Lost(Lost::Deleted | Lost::Replaced { .. })
             | Event::Denied(
-                Denied::WentBack { .. } | Denied::ClockStands | Denied::Refused(Reason::Unsupported),
-            ) => true,
-            Event::AtRisk(fault) => *fault == unsupported,
+                Denied::WentBack { .. }
+                | Denied::ClockStands
+                | Denied::Refused(Reason::Unsupported | Reason::Missing),
+            )
+            | Event::AtRisk(Fault::Refused(Reason::Unsupported | Reason::Missing)) => true,
             _ => false,
         };
         if doubtful {

@@ -65,7 +65,10 @@ impl Trust {
         .await;
         match &checked {
             Ok(()) => self.record_sound(began).await,
-            Err(error) if error.kind() == ErrorKind::Unsupported => self.void().await,
+            // What is created later in place of a missing store may be another one.
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Misconfigured) => {
+                self.void().await;
+            }
             // Inconclusive: record nothing.
             Err(_) => {}
         }

@@ -96,7 +96,7 @@ fn transient_errors_are_retried_after_growing_pauses_and_permanent_ones_are_repo
     let transient: Vec<_> = (0..12).map(|_| pause_after(ErrorKind::Unavailable, false)).collect();
     assert!(transient[1] == transient[0] * 2 && transient[2] == transient[0] * 4, "{transient:?}");
     assert_eq!(transient[11], Timing::new(TTL).unwrap().period());
-    for kind in [ErrorKind::Invalid, ErrorKind::Unsupported, ErrorKind::Corrupt] {
+    for kind in [ErrorKind::Invalid, ErrorKind::Unsupported, ErrorKind::Misconfigured, ErrorKind::Corrupt] {
         assert!(pause_after(kind, true) >= TTL);
     }
     let longest = (0..40).map(|_| pause_after(ErrorKind::Corrupt, true)).max();
