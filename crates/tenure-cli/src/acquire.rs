@@ -147,7 +147,8 @@ impl Acquisition<'_> {
 
     /// Error of a command inside the very run that holds the lease: it would wait for itself.
     fn nested_error(&self, error: &Error) -> Option<Error> {
-        let Some(Denied::Held(record)) = error.denied() else { return None };
+        let Some(Denied::Held(held)) = error.denied() else { return None };
+        let record = &held.record;
         let own = FencingToken::from_env().ok()??;
         if (own.name(), own.token()) != (self.key, record.token) {
             return None;

@@ -4,7 +4,7 @@ use tenure_fence::FenceError;
 use tenure_store::{BoxError, KeyError, Reason, StoreError};
 
 use crate::HolderError;
-use crate::machine::Denied;
+use crate::machine::{Denied, HeldBy};
 
 /// An error of Tenure: a human-readable message, and an [`ErrorKind`] for programs.
 ///
@@ -86,6 +86,15 @@ impl Error {
     /// call for a plain key; `None` for every other error.
     pub fn denied(&self) -> Option<&Denied> {
         self.denied.as_deref()
+    }
+
+    /// The holder that is in the way, with its token and the time left; `None` if the error is not that a holder has the
+    /// lease. It is as the contender saw it: no further read is necessary.
+    ///
+    /// An error of kind [`Held`](ErrorKind::Held) has it, unless the store holds back grants or the lease is not due:
+    /// then [`denied`](Self::denied) has the time left. The error of a full group of slots names its holders itself.
+    pub fn held(&self) -> Option<HeldBy> {
+        self.denied()?.held()
     }
 
     /// Kind of the error: what to do about it.

@@ -34,7 +34,9 @@ pub use observe::{Change, ChangeKind, Observation, Observations, Watch, WatchEve
 pub use set::{LeaseSet, SetLoss, SetRequest};
 pub use slots::{GroupFull, HeldSlot, Slot, SlotGroup, Slots};
 #[doc(inline)]
-pub use tenure_core::machine::{Denied, Doubt, Fault, Left, Lost, Purpose, Remaining, Sighting, Standing};
+pub use tenure_core::machine::{
+    Denied, Doubt, Fault, HeldBy, Left, Lost, Purpose, Remaining, Sighting, Standing,
+};
 #[doc(inline)]
 pub use tenure_core::{
     Drift, Error, ErrorKind, Holder, HolderError, Timing, TimingBuilder, Token, TokenError,

@@ -439,6 +439,7 @@ async fn a_grant_that_the_store_withholds_is_denied_with_the_reason_and_leaves_n
     let error = a.lease("k").unwrap().try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Held);
     assert_eq!(error.denied(), Some(&Denied::Withheld(49 * SECOND)));
+    assert!(error.held().is_none(), "no holder is in the way");
     assert!(error.to_string().contains("holds back grants: wait, or try again in 49s"), "{error}");
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "the server may have forgotten leases");

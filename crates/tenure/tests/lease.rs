@@ -42,11 +42,33 @@ async fn a_second_contender_learns_who_holds_the_lease() {
     let error = world.process("host-b").await.lease("k").unwrap().try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Held);
     let expected = format!(
-        "lease k on memory: is held by host-a (token {}) for at most 15s after its latest renewal: wait, or do \
-         something else",
+        "lease k on memory: is held by host-a (token {}), at most 16s left: wait, or do something else",
         lease.token()
     );
     assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn an_error_of_a_held_lease_carries_the_holder_the_token_and_the_time_left_without_another_read() {
+    let world = World::new();
+    let lease = world.process("host-a").await.lease("k").unwrap().manual().acquire().await.unwrap();
+    let contender = world.process("host-b").await;
+    let refused = async |wait: Duration| {
+        let error = contender.lease("k").unwrap().wait(wait).acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Held);
+        let reads = world.memory.calls().gets;
+        let held = error.held().expect("a holder is in the way");
+        assert_eq!((held.holder(), held.token()), ("host-a", lease.token()));
+        assert_eq!(world.memory.calls().gets, reads);
+        held.remaining
+    };
+    let first = refused(Duration::ZERO).await;
+    assert!(!first.judged, "the version was seen for the first time, and the store tells no age");
+    assert!(first.at_most >= lease.remaining(), "{first:?}");
+    world.pass(Duration::from_secs(5)).await;
+    let second = refused(Duration::ZERO).await;
+    assert!(second.judged && second.at_most <= first.at_most - Duration::from_secs(5), "{second:?}");
+    assert!(second.at_most >= lease.remaining(), "never less than what the holder believes: {second:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tenure_store::{Key, Reason};
 
-use super::{Doubt, Fault, Lost, Sighting};
+use super::{Doubt, Fault, HeldBy, Lost, Sighting};
 use crate::record::{Record, State};
 use crate::{Error, ErrorKind, Holder, Token};
 
@@ -12,9 +12,9 @@ use crate::{Error, ErrorKind, Holder, Token};
 #[non_exhaustive]
 pub enum Denied {
     /// Another holder has it.
-    Held(Arc<Record>),
+    Held(HeldBy),
     /// Another holder has it and was not asked to release it: that holder cannot stop the work under it.
-    Unstoppable(Arc<Record>),
+    Unstoppable(HeldBy),
     /// The record of the former holder has run out, and its work still runs.
     Outlived {
         /// That record.
@@ -69,6 +69,15 @@ impl Denied {
         }
     }
 
+    /// The holder that is in the way; `None` if the lease was not granted for another reason.
+    pub fn held(&self) -> Option<HeldBy> {
+        match self {
+            Self::Held(held) | Self::Unstoppable(held) => Some(held.clone()),
+            Self::Outlived { record, .. } => Some(HeldBy::outlived(record)),
+            _ => None,
+        }
+    }
+
     /// The error of a lease that was not granted to this holder.
     pub fn error(&self, key: &Key, store: &str, holder: &Holder) -> Error {
         Error::new(self.kind(), format!("{} on {store} {}", key.titled(), self.sentence(holder)))
@@ -94,30 +103,26 @@ impl Denied {
     /// The part of the message after the name of the lease.
     fn sentence(&self, holder: &Holder) -> String {
         match self {
-            Self::Held(record) => match &record.state {
-                State::Reserved(successor) => {
-                    format!(
-                        "is reserved for {successor} (token {}): wait, or do something else",
-                        record.token
-                    )
-                }
-                _ => format!(
-                    "is held by {} (token {}) for at most {} after its latest renewal: wait, or do something else",
-                    name_of_holder(record),
-                    record.token,
-                    record.ttl.unwrap_or_default()
-                ),
-            },
-            Self::Unstoppable(record) => format!(
+            Self::Held(held) => {
+                let is_reserved = matches!(held.record.state, State::Reserved(_));
+                format!(
+                    "is {} {} (token {}), at most {} left: wait, or do something else",
+                    if is_reserved { "reserved for" } else { "held by" },
+                    held.holder(),
+                    held.token(),
+                    rounded_up(held.remaining.at_most)
+                )
+            }
+            Self::Unstoppable(held) => format!(
                 "is held by {} (token {}), which cannot stop the work under it, and was not asked to: {}. Stop that \
                  work, or wait until it ends",
-                name_of_holder(record),
-                record.token,
-                record.cannot_stop().map_or("", |because| because)
+                held.holder(),
+                held.token(),
+                held.record.cannot_stop().map_or("", |because| because)
             ),
             Self::Outlived { record, sighting } => format!(
                 "was held by {} (token {}) and has run out, but {}. Stop it, or wait until it ends",
-                name_of_holder(record),
+                HeldBy::outlived(record).holder(),
                 record.token,
                 whose_work(*sighting)
             ),
@@ -179,8 +184,12 @@ impl Denied {
     }
 }
 
-fn name_of_holder(record: &Record) -> &str {
-    record.holder.as_ref().map_or("another holder", |holder| holder.id())
+/// A duration in whole seconds, or in milliseconds if it is shorter than a second.
+fn rounded_up(span: Duration) -> String {
+    match span.as_nanos().div_ceil(1_000_000) {
+        millis @ 0..1_000 => format!("{millis}ms"),
+        millis => format!("{}s", millis.div_ceil(1_000)),
+    }
 }
 
 /// Description of the part of a former term that is alive.

@@ -546,7 +546,9 @@ fn size_of(answer: &KeyAnswer) -> SizeAnswer {
 
 fn not_granted(index: u16, denied: &Denied, now: Instant) -> SlotInput {
     let sight = match denied {
-        Denied::Held(record) => SlotSight::Held { record: Arc::clone(record), due: due(record, now) },
+        Denied::Held(held) => {
+            SlotSight::Held { record: Arc::clone(&held.record), due: due(&held.record, now) }
+        }
         Denied::Outlived { .. } | Denied::Unstoppable(_) => return SlotInput::Denied { index },
         Denied::Foreign(_) | Denied::Closed(_) | Denied::WentBack { .. } => SlotSight::Unusable,
         _ => return SlotInput::Failed { index },

@@ -250,7 +250,7 @@ impl World<'_> {
             Denied::Cancelled if !ended => self.tally.reached(Sometimes::CancelledInFlight),
             Denied::WentBack { .. } => self.tally.reached(Sometimes::CorruptDenied),
             Denied::Foreign(_) => self.tally.reached(Sometimes::ForeignDenied),
-            Denied::Unstoppable(record) => self.told_unstoppable(record),
+            Denied::Unstoppable(held) => self.told_unstoppable(&held.record),
             Denied::StaleHandle(_) => self.tally.reached(Sometimes::ResumeRefused),
             _ => {}
         }

@@ -35,7 +35,8 @@ impl Request {
         block_on(self.0.acquire()).map(Lease)
     }
 
-    /// Tries once: the lease, or an error of kind [`Held`](crate::ErrorKind::Held) that names the holder.
+    /// Tries once: the lease, or an error of kind [`Held`](crate::ErrorKind::Held), whose [`held`](crate::Error::held) has
+    /// the holder, its token and the time left.
     #[track_caller]
     pub fn try_acquire(self) -> Result<Lease, Error> {
         block_on(self.0.try_acquire()).map(Lease)

@@ -177,7 +177,8 @@ impl Request {
         self.acquire_within(patience).await
     }
 
-    /// Tries once: the lease, or an error of kind [`Held`](ErrorKind::Held) that names the holder.
+    /// Tries once: the lease, or an error of kind [`Held`](ErrorKind::Held), whose [`held`](Error::held) has the holder, its
+    /// token and the time left.
     ///
     /// The first grant of a key waits for the next tick of the store's clock, if that clock has a tick: in a bucket, about
     /// a second.

@@ -241,9 +241,9 @@ impl SlotSeeker {
 
     fn not_granted(&mut self, index: u16, error: Error) -> Result<SlotInput, Error> {
         let sight = match error.denied() {
-            Some(Denied::Held(record)) => {
-                self.outlived.saw(index, Some(record));
-                SlotSight::Held { record: Arc::clone(record), due: self.due(record) }
+            Some(Denied::Held(held)) => {
+                self.outlived.saw(index, Some(&held.record));
+                SlotSight::Held { record: Arc::clone(&held.record), due: self.due(&held.record) }
             }
             Some(Denied::Outlived { record, .. }) => {
                 self.outlived.insert(index, record);

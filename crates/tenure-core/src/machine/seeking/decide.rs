@@ -11,7 +11,9 @@ use crate::machine::context::Context;
 use crate::machine::outlived::AfterRunOut;
 use crate::machine::rules::{Doubt, Due, Floor};
 use crate::machine::stage::{Next, STAY, earliest};
-use crate::machine::{AcquireMode, Content, Denied, Effect, Patience, Purpose, Seen, writes};
+use crate::machine::{
+    AcquireMode, Content, Denied, Effect, HeldBy, Patience, Purpose, Remaining, Seen, writes,
+};
 use crate::record::{End, Record, State};
 
 /// A record that was read.
@@ -141,7 +143,7 @@ impl Seeking {
     /// it is denied and revokes nothing; its witness is inspected first, since the holder may be dead. A contender that
     /// has revoked already, or waits for another revocation, keeps waiting.
     fn revoke_or_wait(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>, because: &Arc<str>) -> Next {
-        let FoundRecord { record, version, .. } = found;
+        let FoundRecord { seen, record, version } = found;
         let rules = ctx.rules;
         let is_held = record.state == State::Held;
         let is_first = self.term_to_end.is_none() || is_held;
@@ -150,7 +152,7 @@ impl Seeking {
             if self.looks_at_witness(ctx, record) {
                 return STAY;
             }
-            return self.deny(ctx, Denied::Unstoppable(Arc::clone(record)));
+            return self.deny(ctx, Denied::Unstoppable(held_by(ctx, seen, record)));
         }
         self.term_to_end.get_or_insert(record.term);
         if is_wanted && (is_held || rules.revokes_again()) {
@@ -177,7 +179,7 @@ impl Seeking {
         let FoundRecord { seen, record, .. } = found;
         let looks = self.looks_at_witness(ctx, record);
         if ctx.params.patience == Patience::Once {
-            return if looks { STAY } else { self.deny(ctx, Denied::Held(Arc::clone(record))) };
+            return if looks { STAY } else { self.deny(ctx, Denied::Held(held_by(ctx, seen, record))) };
         }
         let out = runs_out_at(ctx, seen, record);
         let late = self.pace.spread_after_run_out(ctx);
@@ -249,6 +251,12 @@ impl Seeking {
 /// True if this contender wants a term to end, and not the lease.
 fn only_ends_a_term(ctx: &Context<'_>) -> bool {
     matches!(ctx.params.mode, AcquireMode::EndTerm { .. })
+}
+
+/// The holder of this record, for a contender that is denied.
+pub(super) fn held_by(ctx: &Context<'_>, seen: &Seen, record: &Arc<Record>) -> HeldBy {
+    let at_most = runs_out_at(ctx, seen, record).since(ctx.ambient.now);
+    HeldBy { record: Arc::clone(record), remaining: Remaining::new(at_most, seen.from < seen.returned) }
 }
 
 /// Instant at which the version has run out.

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::Instant;
 use crate::record::{Nonce, State};
+use decide::held_by;
 use pace::Pace;
 use rhythm::Rhythm;
 
@@ -177,13 +178,12 @@ impl Seeking {
     fn out_of_patience(&self, ctx: &Context<'_>) -> Denied {
         match (self.last_fault, ctx.sightings.latest()) {
             _ if matches!(ctx.params.mode, AcquireMode::Resume(_)) => Denied::StaleHandle(Lost::Expired),
-            (None, Some(Seen { content: Content::Record(record, _), .. }))
+            (None, Some(seen @ Seen { content: Content::Record(record, _), .. }))
                 if record.state != State::Vacant =>
             {
-                let record = Arc::clone(record);
-                match ctx.waits_for_tree(&record) {
-                    Some(sighting) => Denied::Outlived { record, sighting },
-                    None => Denied::Held(record),
+                match ctx.waits_for_tree(record) {
+                    Some(sighting) => Denied::Outlived { record: Arc::clone(record), sighting },
+                    None => Denied::Held(held_by(ctx, seen, record)),
                 }
             }
             // The patience may end during the next attempt, after a read that succeeded.
