@@ -23,7 +23,8 @@ pub(crate) enum Command {
 }
 
 pub(crate) const HELP: &str = "\
-Attacks Tenure's lease protocol in a simulated world.
+Attacks Tenure's lease protocol in a simulated world. Start it with cargo run --profile sim -p tenure-sim -- COMMAND:
+without the debug assertions of that profile it refuses to run (78).
 
   tenure-sim run      run many seeds; fails if an invariant is broken or a count is below its quota
   tenure-sim replay   run one seed and print its trace

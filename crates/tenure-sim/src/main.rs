@@ -31,12 +31,24 @@ fn main() -> ExitCode {
             return ExitCode::from(64);
         }
     };
+    if let Some(words) = refusal(cfg!(debug_assertions)) {
+        eprintln!("{words}");
+        return ExitCode::from(78);
+    }
     let good = match args.command {
         Command::Run => run(&args),
         Command::Replay => replay(&args),
         Command::Mutants => mutants(&args),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The reason not to run: without assertions, a violation may pass unseen.
+fn refusal(has_assertions: bool) -> Option<&'static str> {
+    (!has_assertions).then_some(
+        "tenure-sim is built without debug assertions, which find violations: build it with --profile sim, as in \
+         cargo run --profile sim -p tenure-sim -- run",
+    )
 }
 
 fn fleet(args: &Args) -> Fleet {
@@ -130,3 +142,14 @@ const FAILURES_SHOWN: usize = 5;
 
 /// Least number of seeds for the quotas to apply: fewer cannot be expected to reach every rare state.
 const QUOTA_SEEDS: u64 = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::refusal;
+
+    #[test]
+    fn the_simulation_refuses_to_run_without_assertions() {
+        assert!(refusal(false).is_some_and(|words| words.contains("build it with --profile sim")));
+        assert_eq!(refusal(cfg!(debug_assertions)), None, "these tests need assertions, too");
+    }
+}

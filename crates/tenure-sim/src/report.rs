@@ -6,7 +6,7 @@ use crate::{Fault, Focus, Hunt, Met, Mutant, Number, Run, Seed, Sometimes, Viola
 
 /// The command that replays a seed.
 pub(crate) fn replay(seed: &Seed, mutant: Option<&Mutant>) -> String {
-    let mut command = format!("cargo run --release -p tenure-sim -- replay --seed {}", seed.number);
+    let mut command = format!("cargo run --profile sim -p tenure-sim -- replay --seed {}", seed.number);
     if seed.minutes != Seed::MINUTES {
         let _ = write!(command, " --minutes {}", seed.minutes);
     }
