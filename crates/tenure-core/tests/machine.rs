@@ -8,7 +8,7 @@ use tenure_core::machine::{
     Lost, Machine, Outcome, Patience, Purpose, Sighting, Sightings, Write,
 };
 use tenure_core::record::{Nonce, Record, State, Witness};
-use tenure_core::{Holder, Instant, Timing, WallTime};
+use tenure_core::{Holder, Instant, ProcessInfo, Timing, WallTime};
 use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
 const TTL: Duration = Duration::from_secs(15);
@@ -34,6 +34,7 @@ impl Solo {
             timing: Timing::new(TTL).unwrap(),
             store_clock: StoreClock::Nothing,
             clock_tick: Duration::ZERO,
+            process: None,
             witness: None,
             secret_hash: None,
             value: None,
@@ -686,6 +687,62 @@ fn a_stealer_takes_over_unstoppable_work_of_a_dead_holder() {
     assert!(solo.call.is_none(), "nothing is written before the witness was looked at");
     solo.witness_shows(Sighting { guards_locked: false, ..stopped(false) });
     assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+// ── the process of a term ───────────────────────────────────────────────────────────────────────────────────────────
+
+fn process(pid: u32) -> impl FnOnce(&mut AcquireParams) {
+    move |params| params.process = Some(Arc::new(ProcessInfo::default().with_pid(pid)))
+}
+
+/// The process that a reader of the record shows, and the time between its renewals.
+fn shown_process(content: &Content) -> (Option<u32>, Option<u64>) {
+    let Content::Record(record, _) = content else { unreachable!() };
+    (record.holder_process().and_then(|process| process.pid()), record.renews_ms())
+}
+
+#[test]
+fn a_grant_names_its_process_and_renewals_keep_it_and_a_release_removes_it() {
+    let (mut holder, held) = Solo::holding("a", process(4711));
+    let period = Timing::new(TTL).unwrap().period().as_millis() as u64;
+    assert_eq!(shown_process(&held), (Some(4711), Some(period)));
+    holder.wake();
+    let renewed = holder.apply("renewed");
+    assert_eq!(shown_process(&renewed), (Some(4711), Some(period)));
+    holder.step(Input::Release);
+    holder.step(Input::Drained);
+    let Content::Record(vacant, _) = holder.apply("vacated") else { unreachable!() };
+    assert_eq!(vacant.process, None);
+}
+
+#[test]
+fn a_grant_over_the_record_of_another_process_never_keeps_that_process() {
+    let (_, held) = Solo::holding("a", process(4711));
+    let mut silent = Solo::new("b", |params| params.mode = AcquireMode::TakeNow("because".into()));
+    silent.step(Input::Start);
+    silent.read_shows(held);
+    let taken = silent.apply("taken");
+    assert_eq!(shown_process(&taken), (None, None));
+}
+
+#[test]
+fn a_renewal_by_a_handle_keeps_the_process_that_acquired_it_and_a_resumption_names_its_own() {
+    for (manual, expected) in [(true, Some(4711)), (false, Some(42))] {
+        let (holder, held) = Solo::holding("a", |params| {
+            process(4711)(params);
+            params.manual = true;
+        });
+        let handle = holder.machine.term_ref().expect("it is held");
+        let mut resuming = Solo::new("a", |params| {
+            process(42)(params);
+            (params.manual, params.mode) = (manual, AcquireMode::Resume(handle));
+        });
+        resuming.step(Input::Start);
+        resuming.read_shows(held);
+        let resumed = resuming.apply("resumed");
+        assert_eq!(shown_process(&resumed).0, expected);
+        assert_eq!(shown_process(&resumed).1.is_some(), !manual, "a handle is renewed on request");
+    }
 }
 
 // ── a store that is removed under its holders ───────────────────────────────────────────────────────────────────────

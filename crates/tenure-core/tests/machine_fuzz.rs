@@ -15,7 +15,7 @@ use tenure_core::machine::{
     Outcome, Patience, Purpose, Seen, Sighting, Sightings, TermRef, Write,
 };
 use tenure_core::record::{self, Nonce, Record, State, Witness};
-use tenure_core::{Drift, Holder, Instant, Timing, Token, WallTime};
+use tenure_core::{Drift, Holder, Instant, ProcessInfo, Timing, Token, WallTime};
 use tenure_store::{Expect, Reason, StoreClock, StoreTime, Version};
 
 const SEEDS: u64 = 2_000;
@@ -258,6 +258,7 @@ impl World {
             timing,
             store_clock: self.clock,
             clock_tick: self.tick,
+            process: Some(Arc::new(ProcessInfo::default().with_pid(id as u32))),
             witness: self.dice.chance(50).then(|| Arc::new(witness)),
             secret_hash: secret,
             value: None,
@@ -618,9 +619,20 @@ impl World {
             !reports || (write.purpose == Purpose::Vacate && new.last_success.is_some()),
             "only a release reports a success, and none forgets one"
         );
+        let process = new.process.as_ref();
+        assert!(
+            process.is_none_or(|process| process.term == new.term && write.purpose != Purpose::Vacate),
+            "{:?} left the process of another term",
+            write.purpose
+        );
         match write.purpose {
             Purpose::Plant => panic!("a plant replaced something"),
             Purpose::Grant => {
+                assert_eq!(
+                    process.and_then(|process| process.info.pid()),
+                    Some(id as u32),
+                    "a grant names its own"
+                );
                 assert!(
                     self.tampered || new.token > self.granted,
                     "S1: {} after {}",

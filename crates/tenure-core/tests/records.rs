@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::record::{
-    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
-    decode, encode,
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, TermProcess, Ttl, Unstoppable,
+    Witness, decode, encode,
 };
-use tenure_core::{Holder, Token, WallTime};
+use tenure_core::{Holder, ProcessInfo, Token, WallTime};
 use tenure_store::StoreTime;
 
 #[test]
@@ -56,6 +56,8 @@ fn expected() -> Vec<(&'static str, Record)> {
         ("held-by-handle", held_by_handle()),
         ("vacant", vacant()),
         ("last-success", last_success()),
+        ("process", process()),
+        ("process-of-an-earlier-term", process_of_an_earlier_term()),
         ("revoked", revoked()),
         ("unstoppable", unstoppable()),
         ("unstoppable-revoked", unstoppable_revoked()),
@@ -135,6 +137,40 @@ fn last_success() -> Record {
         let (token, began) = (it.token, StoreTime::from_micros(1_794_720_600_249_871));
         it.last_success = Some(LastSuccess { token, began });
     })
+}
+
+fn process() -> Record {
+    let info = ProcessInfo::default().with_host("host-a").with_pid(1).with_user("backup");
+    let info =
+        info.with_container("3f1e2d3c4b5a").with_command(["pg_dump", "--file", "/srv/a b.sql", "billing"]);
+    changed(held(), |it| {
+        it.process = Some(Arc::new(TermProcess::new(it.term, Arc::new(info)).renewed_every(5000)));
+    })
+}
+
+/// As a program that does not know the field leaves it: it has no meaning here.
+fn process_of_an_earlier_term() -> Record {
+    let term = Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
+    let info = ProcessInfo::default().with_host("host-b").with_pid(4711);
+    changed(held_by_handle(), |it| it.process = Some(Arc::new(TermProcess::new(term, Arc::new(info)))))
+}
+
+#[test]
+fn a_process_is_shown_only_in_a_held_record_of_its_own_term() {
+    let command = process().holder_process().and_then(|process| process.command().map(str::to_owned));
+    assert_eq!(command.as_deref(), Some("pg_dump --file '/srv/a b.sql' billing"));
+    assert_eq!(process().renews_ms(), Some(5000));
+    assert_eq!(process_of_an_earlier_term().holder_process(), None);
+    let left_by_an_older_program = changed(vacant(), |it| it.process = process().process);
+    assert_eq!(
+        (left_by_an_older_program.holder_process(), left_by_an_older_program.renews_ms()),
+        (None, None)
+    );
+    assert_eq!(
+        decode(&encode(&left_by_an_older_program)).unwrap(),
+        left_by_an_older_program,
+        "and it is no damage"
+    );
 }
 
 fn revoked() -> Record {

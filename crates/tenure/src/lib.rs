@@ -24,7 +24,7 @@ mod trust;
 
 pub use coordinator::{Coordinator, CoordinatorBuilder, Forgotten, WhyKept};
 pub use election::{Campaign, Election, Leader, Leaders, Ran, Term};
-pub use host::{Logbook, Survivor, Survivors, Verdicts, WitnessPart, process_holder};
+pub use host::{Logbook, Survivor, Survivors, Verdicts, WitnessPart, process_holder, this_process};
 pub use keeper::{
     AttemptOutcome, AttemptReport, Event, EventReport, LeaseState, Operation, Recorder, Renewal,
 };
@@ -39,7 +39,7 @@ pub use tenure_core::machine::{
 };
 #[doc(inline)]
 pub use tenure_core::{
-    Drift, Error, ErrorKind, Holder, HolderError, Timing, TimingBuilder, Token, TokenError,
+    Drift, Error, ErrorKind, Holder, HolderError, ProcessInfo, Timing, TimingBuilder, Token, TokenError,
 };
 #[doc(inline)]
 pub use tenure_store::{Key, KeyError, Prefix, Reason};

@@ -5,6 +5,6 @@
 
 #[doc(inline)]
 pub use tenure_core::record::{
-    Closure, End, Foreign, Kind, LastSuccess, Nonce, Past, RECORD_MAX, Record, Revocation, State, Ttl,
-    Unstoppable, Witness, decode, encode,
+    Closure, End, Foreign, Kind, LastSuccess, Nonce, Past, RECORD_MAX, Record, Revocation, State,
+    TermProcess, Ttl, Unstoppable, Witness, decode, encode,
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tenure_store::StoreClock;
 
 use crate::record::{Nonce, Ttl, Witness};
-use crate::{Holder, Instant, Timing, Token};
+use crate::{Holder, Instant, ProcessInfo, Timing, Token};
 
 /// Parameters of one acquire.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct AcquireParams {
     pub store_clock: StoreClock,
     /// Tick of the store's clock; zero if the clock counts writes.
     pub clock_tick: Duration,
+    /// The process of this contender, for people who read the record.
+    pub process: Option<Arc<ProcessInfo>>,
     /// The witness of this contender on its machine.
     pub witness: Option<Arc<Witness>>,
     /// Hash of the secret of a handle.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{AcquireParams, Ambient};
 use crate::Token;
-use crate::record::{End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
+use crate::record::{
+    End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, TermProcess, Ttl, Unstoppable,
+};
 
 /// The record of a new term over `old`. If `old` was held, its term ended as `end` says.
 pub(super) fn granted(
@@ -33,6 +35,7 @@ pub(super) fn granted(
         written_at: ambient.wall,
         unstoppable: None,
         last_success: old.last_success,
+        process: process_of(nonce, params),
         unknown: Arc::clone(&old.unknown),
     }
 }
@@ -71,8 +74,26 @@ pub(super) fn resumed(old: &Record, nonce: Nonce, params: &AcquireParams, ambien
         witness: params.witness.clone(),
         secret_hash: params.secret_hash,
         written_at: ambient.wall,
+        process: if params.manual { with_renewals_on_request(old) } else { process_of(old.term, params) },
         ..old.clone()
     }
+}
+
+/// The process that acts under a term from now on.
+fn process_of(term: Nonce, params: &AcquireParams) -> Option<Arc<TermProcess>> {
+    let process = TermProcess::new(term, Arc::clone(params.process.as_ref()?));
+    Some(Arc::new(if params.manual {
+        process
+    } else {
+        // A period is at most the ttl, and may be a fraction of a millisecond.
+        process.renewed_every((params.timing.period().as_millis() as u64).max(1))
+    }))
+}
+
+/// The process of the term, for a handle. The process that renews by the handle is not the one that acts under the term.
+fn with_renewals_on_request(old: &Record) -> Option<Arc<TermProcess>> {
+    let process = (**old.process.as_ref()?).clone();
+    Some(Arc::new(TermProcess { renews_ms: None, ..process }))
 }
 
 /// The vacant record that a term leaves behind. It keeps token, value and history. It also keeps the latest
@@ -97,6 +118,7 @@ pub(super) fn vacated(
         written_at: ambient.wall,
         unstoppable: None,
         last_success: success.or(old.last_success),
+        process: None,
         ..old.clone()
     }
 }

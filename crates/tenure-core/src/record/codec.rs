@@ -18,6 +18,8 @@ mod tests;
 mod time;
 mod writer;
 
+use super::Ttl;
+
 pub use decode::decode;
 pub use encode::{encode, try_encode};
 pub use foreign::Foreign;
@@ -41,11 +43,14 @@ const UNKNOWN_FIELDS_MAX: usize = 64;
 /// Maximum length of the name and of the boot id of a witness, in bytes.
 const WITNESS_TEXT_MAX: usize = 64;
 
+/// Longest time between two renewals, in milliseconds: the longest ttl.
+const RENEWS_MAX: u64 = Ttl::MAX.as_millis();
+
 /// The largest whole number that JSON readers in every language hold exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The field names that have a meaning in version 1. No unknown field can have one of them.
-const KNOWN: [&str; 21] = [
+const KNOWN: [&str; 22] = [
     "tenure",
     "crit",
     "state",
@@ -67,4 +72,5 @@ const KNOWN: [&str; 21] = [
     "written_at",
     "unstoppable",
     "last_success",
+    "process",
 ];

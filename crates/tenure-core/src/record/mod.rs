@@ -9,6 +9,7 @@ mod last_success;
 mod nonce;
 mod past;
 mod state;
+mod term_process;
 mod ttl;
 mod unstoppable;
 mod witness;
@@ -21,11 +22,12 @@ pub use last_success::LastSuccess;
 pub use nonce::Nonce;
 pub use past::{End, Past};
 pub use state::{Closure, Revocation, State};
+pub use term_process::TermProcess;
 pub use ttl::Ttl;
 pub use unstoppable::Unstoppable;
 pub use witness::Witness;
 
-use crate::{Holder, Token, WallTime};
+use crate::{Holder, ProcessInfo, Token, WallTime};
 
 /// The value of a key. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +67,9 @@ pub struct Record {
     pub unstoppable: Option<Arc<Unstoppable>>,
     /// The latest term whose holder reported that the work was done. It stays until the next one.
     pub last_success: Option<LastSuccess>,
+    /// The process of one term, for people. It has no meaning for any other term. [`holder_process`](Self::holder_process)
+    /// has that of the present term.
+    pub process: Option<Arc<TermProcess>>,
     /// Fields that this version does not know, kept verbatim: name and JSON text.
     pub unknown: Arc<[(String, String)]>,
 }
@@ -95,6 +100,7 @@ impl Record {
             written_at,
             unstoppable: None,
             last_success: None,
+            process: None,
             unknown: Arc::new([]),
         }
     }
@@ -118,6 +124,20 @@ impl Record {
     pub fn cannot_stop(&self) -> Option<&Arc<str>> {
         let said = self.unstoppable.as_ref().filter(|said| said.term == self.term && self.is_held())?;
         Some(&said.because)
+    }
+
+    /// The process of the holder, if the holder of this same term describes it. Nothing is decided by it.
+    pub fn holder_process(&self) -> Option<&ProcessInfo> {
+        self.present_process().map(|process| &*process.info)
+    }
+
+    /// Time between two renewals of the present term, in milliseconds, if its holder says so.
+    pub fn renews_ms(&self) -> Option<u64> {
+        self.present_process()?.renews_ms
+    }
+
+    fn present_process(&self) -> Option<&TermProcess> {
+        self.process.as_deref().filter(|process| process.term == self.term && self.is_held())
     }
 
     /// The nonce of the holder's own last write.

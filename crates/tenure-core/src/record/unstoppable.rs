@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::Nonce;
-use crate::Holder;
+use crate::{Holder, text};
 
 /// Statement of a holder that it cannot stop the work of its term.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +22,6 @@ impl Unstoppable {
 
     /// Makes a reason valid for a record: on one line, and within the limit of its length.
     pub fn reason(because: &str) -> Arc<str> {
-        let end = (0..=Holder::TEXT_MAX.min(because.len()))
-            .rfind(|end| because.is_char_boundary(*end))
-            .unwrap_or(0);
-        because[..end].replace(char::is_control, " ").into()
+        text::on_one_line(text::beginning(because, Holder::TEXT_MAX)).into()
     }
 }

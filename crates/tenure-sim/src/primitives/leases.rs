@@ -30,6 +30,7 @@ impl PrimitivesWorld<'_> {
             timing: node.member.timing,
             store_clock: self.plan.store.clock,
             clock_tick: Duration::from_nanos(self.plan.store.tick),
+            process: None,
             witness: None,
             secret_hash: None,
             value: None,

@@ -178,6 +178,7 @@ impl World<'_> {
             timing: member.timing,
             store_clock: self.swarm.store.clock,
             clock_tick: Duration::from_nanos(self.swarm.store.tick),
+            process: None,
             witness: None,
             secret_hash: Some(secret),
             value: None,

@@ -122,6 +122,7 @@ impl World<'_> {
             timing: it.member.timing,
             store_clock: self.swarm.store.clock,
             clock_tick: Duration::from_nanos(self.swarm.store.tick),
+            process: None,
             witness: witness.map(|number| self.witnesses.named(number)),
             secret_hash: script.then(|| secret_of(self.leases_made)),
             value: None,

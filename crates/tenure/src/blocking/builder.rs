@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tenure_core::Holder;
+use tenure_core::{Holder, ProcessInfo};
 use tenure_store::{Store, StoreError};
 
 use super::{Coordinator, block_on};
@@ -16,6 +16,7 @@ impl CoordinatorBuilder {
     same! { choices of CoordinatorBuilder:
         clock(clock: Arc<dyn Clock>);
         holder(holder: Holder);
+        process(process: ProcessInfo);
         recorder(recorder: Arc<dyn Recorder>);
         logbook(logbook: Logbook);
         verdicts(verdicts: Verdicts);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tenure_core::Holder;
+use tenure_core::{Holder, ProcessInfo};
 use tenure_store::{Store, StoreError};
 
 use super::Coordinator;
@@ -17,6 +17,7 @@ use crate::{Error, Logbook, Verdicts};
 pub struct CoordinatorBuilder {
     clock: Option<Arc<dyn Clock>>,
     holder: Option<Holder>,
+    process: Option<ProcessInfo>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
     pub(super) logbook: Option<Logbook>,
     pub(super) verdicts: Option<Verdicts>,
@@ -34,6 +35,30 @@ impl CoordinatorBuilder {
     /// Sets the holder of its leases.
     pub fn holder(mut self, holder: Holder) -> Self {
         self.holder = Some(holder);
+        self
+    }
+
+    /// Sets the process that its grants write into the record, for people who look at the lease. Everyone who may read the
+    /// store sees it.
+    ///
+    /// The default is [`this_process`](crate::this_process): host, process id, user and container, and no command line.
+    /// `ProcessInfo::default()` writes none.
+    ///
+    /// ```
+    /// # use tenure::{Coordinator, store::Memory};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tenure::Error> {
+    /// let process = tenure::this_process().with_command(["indexer", "--shard", "7"]);
+    /// let coordinator = Coordinator::builder().process(process).connect(Memory::new()).await?;
+    /// let lease = coordinator.lease("shard-7")?.acquire().await?;
+    /// let record = coordinator.record("shard-7").await?.expect("it is held");
+    /// let process = record.holder_process().expect("its holder names its process");
+    /// assert_eq!((process.pid(), process.command()), (Some(std::process::id()), Some("indexer --shard 7")));
+    /// # lease.release().await
+    /// # }
+    /// ```
+    pub fn process(mut self, process: ProcessInfo) -> Self {
+        self.process = Some(process);
         self
     }
 
@@ -85,12 +110,14 @@ impl CoordinatorBuilder {
             Some(holder) => holder,
             None => crate::host::process_holder(std::process::id())?,
         };
+        let process = self.process.take().unwrap_or_else(crate::this_process);
+        let process = (!process.is_empty()).then(|| Arc::new(process));
         let RunningKeeper { keeper, store, guarantees, host } = self.start(Arc::clone(&clock), make).await?;
         let logbook = host.logbook.clone();
         let keys = Arc::new(KeyMemory::new(host.clone()));
         let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), host));
         let connection =
-            Connection { keeper, store: store.into(), guarantees, clock, holder: Arc::new(holder) };
+            Connection { keeper, store: store.into(), guarantees, clock, holder: Arc::new(holder), process };
         Ok(Coordinator { connection, observers, keys, logbook })
     }
 

@@ -9,11 +9,13 @@ pub(crate) mod logbook;
 pub(crate) mod owner;
 pub(crate) mod pause;
 mod process_holder;
+mod this_process;
 pub(crate) mod verdicts;
 pub(crate) mod witness;
 pub(crate) mod workers;
 
 pub use logbook::Logbook;
 pub use process_holder::process_holder;
+pub use this_process::this_process;
 pub use verdicts::Verdicts;
 pub use witness::{Survivor, Survivors, WitnessPart};

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tenure_core::Holder;
+use tenure_core::{Holder, ProcessInfo};
 use tenure_store::{BoxFuture, Guarantees, Store};
 use tokio::sync::oneshot;
 
@@ -18,6 +18,8 @@ pub(crate) struct Connection {
     pub(crate) guarantees: Guarantees,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) holder: Arc<Holder>,
+    /// The process that grants name; `None` if they name none.
+    pub(crate) process: Option<Arc<ProcessInfo>>,
 }
 
 impl Connection {

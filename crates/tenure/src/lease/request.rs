@@ -364,6 +364,7 @@ impl Request {
             timing,
             store_clock: guarantees.clock,
             clock_tick: guarantees.clock_tick,
+            process: self.connection.process.clone(),
             witness: None,
             secret_hash: None,
             value: self.value.clone(),

@@ -7,9 +7,10 @@ use super::foreign::{Foreign, excerpt};
 use super::object::Object;
 use super::{FORMAT, RECORD_MAX, check};
 use crate::record::{
-    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, TermProcess, Ttl, Unstoppable,
+    Witness,
 };
-use crate::{Holder, Token, WallTime};
+use crate::{Holder, ProcessInfo, Token, WallTime};
 
 /// Reads a record.
 ///
@@ -96,6 +97,7 @@ fn read_record(object: &mut Object<'_>, kind: Kind) -> Result<Record, Foreign> {
         written_at: object.need("written_at")?.time()?,
         unstoppable: object.take("unstoppable").map(|said| said.object(read_unstoppable)).transpose()?,
         last_success: object.take("last_success").map(|last| last.object(read_last_success)).transpose()?,
+        process: object.take("process").map(|process| process.object(read_process)).transpose()?,
         // Last: fields that were not taken by now are unknown.
         unknown: read_unknown(object),
     })
@@ -156,6 +158,44 @@ fn read_unstoppable(object: &mut Object<'_>) -> Result<Arc<Unstoppable>, Foreign
 fn read_last_success(object: &mut Object<'_>) -> Result<LastSuccess, Foreign> {
     let token = read_token(&object.need("token")?)?;
     Ok(LastSuccess { token, began: StoreTime::from_micros(object.need("began_us")?.number()?) })
+}
+
+fn read_process(object: &mut Object<'_>) -> Result<Arc<TermProcess>, Foreign> {
+    let term = object.need("term")?.nonce()?;
+    let mut info = ProcessInfo::default();
+    if let Some(host) = object.take("host") {
+        info = read_shown(&host, |text| info.with_host(text), ProcessInfo::host)?;
+    }
+    if let Some(pid) = object.take("pid") {
+        let number = u32::try_from(pid.number()?).map_err(|_| pid.damaged("is not a process id"))?;
+        info = info.with_pid(number);
+    }
+    if let Some(user) = object.take("user") {
+        info = read_shown(&user, |text| info.with_user(text), ProcessInfo::user)?;
+    }
+    if let Some(container) = object.take("container") {
+        info = read_shown(&container, |text| info.with_container(text), ProcessInfo::container)?;
+    }
+    if let Some(command) = object.take("command") {
+        info = read_shown(&command, |text| info.with_command_text(text), ProcessInfo::command)?;
+    }
+    let renews_ms = object.take("renews_ms").map(|millis| millis.number()).transpose()?;
+    Ok(Arc::new(TermProcess { term, info: Arc::new(info), renews_ms }))
+}
+
+/// Reads a text about a process. It must be one that the setter leaves as it is, or it would not survive a rewrite.
+fn read_shown(
+    field: &Field<'_>,
+    set: impl FnOnce(&str) -> ProcessInfo,
+    get: fn(&ProcessInfo) -> Option<&str>,
+) -> Result<ProcessInfo, Foreign> {
+    let text = field.text()?;
+    let info = set(&text);
+    if get(&info) == Some(&*text) {
+        Ok(info)
+    } else {
+        Err(field.damaged("is empty, too long, or has control characters"))
+    }
 }
 
 fn read_holder(object: &mut Object<'_>) -> Result<Arc<Holder>, Foreign> {

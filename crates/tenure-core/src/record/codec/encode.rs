@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use super::writer::Writer;
 use super::{FORMAT, Foreign, NUMBER_MAX, RECORD_MAX, check};
-use crate::record::{End, Nonce, Past, Record, State, Witness};
+use crate::record::{End, Nonce, Past, Record, State, TermProcess, Witness};
 use crate::{Holder, WallTime};
 
 /// Encodes a record: always the same text for the same record.
@@ -78,6 +78,9 @@ fn write_record(out: &mut Writer, record: &Record) {
             out.number("began_us", last.began.as_micros());
         });
     }
+    if let Some(process) = &record.process {
+        out.nested("process", |out| write_process(out, process));
+    }
     for (name, json) in &*record.unknown {
         out.verbatim(name, json);
     }
@@ -129,6 +132,29 @@ fn write_holder(out: &mut Writer, holder: &Holder) {
     }
     if let Some(address) = holder.address() {
         out.text("address", address);
+    }
+}
+
+fn write_process(out: &mut Writer, process: &TermProcess) {
+    write_nonce(out, "term", process.term);
+    let info = &process.info;
+    if let Some(host) = info.host() {
+        out.text("host", host);
+    }
+    if let Some(pid) = info.pid() {
+        out.number("pid", pid.into());
+    }
+    if let Some(user) = info.user() {
+        out.text("user", user);
+    }
+    if let Some(container) = info.container() {
+        out.text("container", container);
+    }
+    if let Some(command) = info.command() {
+        out.text("command", command);
+    }
+    if let Some(millis) = process.renews_ms {
+        out.number("renews_ms", millis);
     }
 }
 

@@ -1,7 +1,7 @@
 use serde_json::value::RawValue;
 
 use super::foreign::{Foreign, excerpt};
-use super::{KNOWN, NUMBER_MAX, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, WITNESS_TEXT_MAX};
+use super::{KNOWN, NUMBER_MAX, RENEWS_MAX, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, WITNESS_TEXT_MAX};
 use crate::record::{End, Kind, Nonce, Record, State, Witness};
 use crate::{Holder, Token};
 
@@ -30,6 +30,14 @@ pub fn check(record: &Record) -> Result<(), Foreign> {
             last.began.as_micros() <= NUMBER_MAX,
             "last_success.began_us",
             "is beyond the range of numbers",
+        )?;
+    }
+    if let Some(process) = &record.process {
+        ensure(process.term != Nonce::ZERO, "process.term", "is zero")?;
+        ensure(
+            process.renews_ms.is_none_or(|millis| (1..=RENEWS_MAX).contains(&millis)),
+            "process.renews_ms",
+            "is not from 1 to 86400000",
         )?;
     }
     check_unknown(record)
@@ -80,7 +88,8 @@ fn check_key(record: &Record) -> Result<(), Foreign> {
     ensure(record.witness.is_none(), "witness", "is present in a plain key")?;
     ensure(record.history.is_empty(), "history", "is present in a plain key")?;
     ensure(record.unstoppable.is_none(), "unstoppable", "is present in a plain key")?;
-    ensure(record.last_success.is_none(), "last_success", "is present in a plain key")
+    ensure(record.last_success.is_none(), "last_success", "is present in a plain key")?;
+    ensure(record.process.is_none(), "process", "is present in a plain key")
 }
 
 /// Checks a record under which a process may act: it has a holder, a grant and a ttl.
@@ -174,4 +183,5 @@ fn ensure(rule: bool, field: &str, otherwise: &str) -> Result<(), Foreign> {
 
 // The messages above contain these numbers.
 const _: () = assert!(Record::VALUE_MAX == 4096 && Record::HISTORY_MAX == 8 && Holder::TEXT_MAX == 200);
+const _: () = assert!(RENEWS_MAX == 86_400_000);
 const _: () = assert!(UNKNOWN_MAX == 8192 && UNKNOWN_FIELDS_MAX == 64);

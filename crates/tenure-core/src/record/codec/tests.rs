@@ -8,9 +8,10 @@ use tenure_store::StoreTime;
 
 use super::*;
 use crate::record::{
-    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, TermProcess, Ttl, Unstoppable,
+    Witness,
 };
-use crate::{Holder, Token, WallTime};
+use crate::{Holder, ProcessInfo, Token, WallTime};
 
 proptest! {
     #[test]
@@ -55,6 +56,7 @@ fn typical() -> Record {
         written_at: WallTime::from_millis(1_763_184_605_250),
         unstoppable: None,
         last_success: None,
+        process: None,
         unknown: Arc::new([]),
     }
 }
@@ -93,6 +95,14 @@ fn past(end: End) -> Past {
 
 fn last_success(token: u64, began: u64) -> Option<LastSuccess> {
     Some(LastSuccess { token: Token::new(token).unwrap(), began: StoreTime::from_micros(began) })
+}
+
+/// A process with as many bytes as the limits allow.
+fn largest_process() -> Option<Arc<TermProcess>> {
+    let text = "\"".repeat(ProcessInfo::TEXT_MAX);
+    let info = ProcessInfo::default().with_host(&text).with_pid(u32::MAX).with_user(&text);
+    let info = info.with_container(&text).with_command_text(&"\\".repeat(ProcessInfo::COMMAND_MAX));
+    Some(Arc::new(TermProcess::new(Nonce::from_bits(1), Arc::new(info)).renewed_every(RENEWS_MAX)))
 }
 
 /// A record with as many bytes as the limits allow.
@@ -134,6 +144,7 @@ fn largest() -> Record {
         written_at: last,
         unstoppable: Some(Arc::new(Unstoppable { term: Nonce::from_bits(1), because: by.clone() })),
         last_success: last_success(Token::MAX.get(), NUMBER_MAX),
+        process: largest_process(),
         unknown: (0..UNKNOWN_FIELDS_MAX).map(field).collect(),
         ..typical()
     }
@@ -157,6 +168,7 @@ fn the_largest_record_that_keeps_every_limit_fits_and_is_read_back() {
     let read = decode(text.as_bytes()).unwrap();
     assert_eq!(encode(&read), text, "and its reader can write it again");
     assert_eq!((read.holder, read.history.len()), (largest.holder, 8));
+    assert_eq!(read.process, largest.process);
 }
 
 #[test]
@@ -254,6 +266,10 @@ fn every_broken_rule_is_an_error_that_names_its_field() {
     let unstoppable = |term, because: &str| {
         Some(Arc::new(Unstoppable { term: Nonce::from_bits(term), because: because.into() }))
     };
+    let process = |term, renews_ms| {
+        let info = Arc::new(ProcessInfo::default());
+        Some(Arc::new(TermProcess { term: Nonce::from_bits(term), info, renews_ms }))
+    };
     let long = "x".repeat(201);
     let broken: Vec<(&str, Record)> = vec![
         ("holder", Record { holder: None, ..typical() }),
@@ -286,6 +302,10 @@ fn every_broken_rule_is_an_error_that_names_its_field() {
         ("last_success.token", Record { last_success: last_success(0, 1), ..vacant() }),
         ("last_success.began_us", Record { last_success: last_success(1, NUMBER_MAX + 1), ..vacant() }),
         ("last_success", Record { last_success: last_success(1, 1), ..plain_key() }),
+        ("process.term", Record { process: process(0, None), ..typical() }),
+        ("process.renews_ms", Record { process: process(1, Some(0)), ..typical() }),
+        ("process.renews_ms", Record { process: process(1, Some(RENEWS_MAX + 1)), ..typical() }),
+        ("process", Record { process: process(1, None), ..plain_key() }),
         ("nonce", Record { unknown: unknown("nonce", "1"), nonce: Nonce::ZERO, ..typical() }),
         ("token", Record { unknown: unknown("token", "1"), ..typical() }),
         ("later", Record { unknown: unknown("later", "1,\"x\":2"), ..typical() }),

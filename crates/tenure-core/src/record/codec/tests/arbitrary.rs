@@ -7,11 +7,12 @@ use proptest::option;
 use proptest::prelude::*;
 use tenure_store::StoreTime;
 
-use crate::record::codec::{KNOWN, time};
+use crate::record::codec::{KNOWN, RENEWS_MAX, time};
 use crate::record::{
-    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness,
+    Closure, End, Kind, LastSuccess, Nonce, Past, Record, Revocation, State, TermProcess, Ttl, Unstoppable,
+    Witness,
 };
-use crate::{Holder, Token, WallTime};
+use crate::{Holder, ProcessInfo, Token, WallTime};
 
 /// Any valid record.
 pub(super) fn record() -> impl Strategy<Value = Record> {
@@ -35,6 +36,7 @@ fn plain_key() -> impl Strategy<Value = Record> {
             history: Arc::new([]),
             unstoppable: None,
             last_success: None,
+            process: None,
             ..lease
         },
     )
@@ -50,12 +52,12 @@ fn lease() -> impl Strategy<Value = Record> {
         token: Token::new(token).expect("within the range"),
         began: StoreTime::from_micros(began),
     });
-    let said = (option::of(unstoppable), option::of(last_success));
+    let said = (option::of(unstoppable), option::of(last_success), option::of(process()));
     let tail = (vec(past(), 0..=Record::HISTORY_MAX), wall(), wall(), said, unknown());
     (head, body, tail, any::<bool>()).prop_map(|(head, body, tail, granted)| {
         let (state, term, token, ttl, nonce, sequence) = head;
         let (witness, secret_hash, holder, value) = body;
-        let (history, granted_at, written_at, (unstoppable, last_success), unknown) = tail;
+        let (history, granted_at, written_at, (unstoppable, last_success, process), unknown) = tail;
         let held = matches!(state, State::Held | State::Revoked(_));
         let granted = granted || held;
         Record {
@@ -75,6 +77,7 @@ fn lease() -> impl Strategy<Value = Record> {
             written_at,
             unstoppable,
             last_success,
+            process: process.map(Arc::new),
             unknown: unknown.into(),
         }
     })
@@ -112,6 +115,29 @@ fn wall() -> impl Strategy<Value = WallTime> {
 fn witness() -> impl Strategy<Value = Witness> {
     let plain = "[0-9a-zA-Z_-][0-9a-zA-Z._-]{0,63}";
     (plain, any::<u64>(), option::of(plain)).prop_map(|(name, inode, boot)| Witness { name, inode, boot })
+}
+
+/// Any process: a text that is too long for it is cut, as one of a user would be.
+fn process() -> impl Strategy<Value = TermProcess> {
+    let texts = (option::of(value()), option::of(value()), option::of(value()), vec(value(), 0..4));
+    (nonce(), texts, option::of(any::<u32>()), option::of(1..=RENEWS_MAX)).prop_map(
+        |(term, (host, user, container, words), pid, renews_ms)| {
+            let mut info = ProcessInfo::default().with_command(&words);
+            if let Some(host) = host {
+                info = info.with_host(&host);
+            }
+            if let Some(user) = user {
+                info = info.with_user(&user);
+            }
+            if let Some(container) = container {
+                info = info.with_container(&container);
+            }
+            if let Some(pid) = pid {
+                info = info.with_pid(pid);
+            }
+            TermProcess { term, info: Arc::new(info), renews_ms }
+        },
+    )
 }
 
 fn holder() -> impl Strategy<Value = Holder> {

@@ -214,6 +214,8 @@ fn parts_that_would_be_lost_make_a_record_foreign() {
     let revoked =
         r#""revoked","revoked":{"by":"b","because":"","nonce":"0000000000000000000000000000000f","at":1}"#;
     assert_eq!(foreign(&edited(r#""held""#, revoked)), unknown("revoked.at"));
+    let process = format!(r#"{{"term":"{}","rack":"b7"}}"#, "1".repeat(32));
+    assert_eq!(foreign(&with("process", &process)), unknown("process.rack"));
 }
 
 #[test]
@@ -241,7 +243,7 @@ fn a_field_that_is_there_twice_is_damage_also_when_equal_or_spelled_differently(
         }
         doubled += 1;
     }
-    assert_eq!(doubled, 18, "all but crit, reserved and closed");
+    assert_eq!(doubled, 19, "all but crit, reserved and closed");
     assert_eq!(damaged(&edited(r#""tenure":1"#, r#""tenure":1,"tenure":1"#)), "tenure");
     assert_eq!(damaged(&edited(r#""kept_by""#, r#""later":1,"later":1,"kept_by""#)), "later");
     assert_eq!(damaged(&edited(r#""pid":"4711""#, r#""pid":"4711","pid":"4711""#)), "holder.labels");
@@ -324,6 +326,29 @@ fn texts_are_unicode_and_within_their_limits() {
         damaged(&with("holder", &format!(r#"{{"id":"a","labels":{{{}}}}}"#, labels.join(",")))),
         "holder"
     );
+}
+
+#[test]
+fn a_process_that_could_not_be_shown_or_written_again_is_damage() {
+    let process = |member: &str| with("process", &format!(r#"{{"term":"{}",{member}}}"#, "1".repeat(32)));
+    let long = |name: &str, bytes: usize| process(&format!("\"{name}\":\"{}\"", "x".repeat(bytes)));
+    for name in ["host", "user", "container", "command"] {
+        for text in [r#""""#, r#""a\u0000""#, r#""\u001b[2J""#, r#""\ud800""#, "7", "null", "[]"] {
+            assert_eq!(damaged(&process(&format!("\"{name}\":{text}"))), format!("process.{name}"), "{text}");
+        }
+        let max = if name == "command" { 1024 } else { 200 };
+        assert!(decode(long(name, max).as_bytes()).is_ok());
+        assert_eq!(damaged(&long(name, max + 1)), format!("process.{name}"));
+        assert_eq!(damaged(&long(name, 10_000)), format!("process.{name}"));
+    }
+    for pid in ["-1", "4294967296", "\"1\"", "1.0"] {
+        assert_eq!(damaged(&process(&format!("\"pid\":{pid}"))), "process.pid", "{pid}");
+    }
+    for renews in ["0", "86400001", "-5"] {
+        assert_eq!(damaged(&process(&format!("\"renews_ms\":{renews}"))), "process.renews_ms", "{renews}");
+    }
+    assert_eq!(damaged(&with("process", "{}")), "process.term");
+    assert_eq!(damaged(&with("process", "\"sleep 100\"")), "process");
 }
 
 #[test]
