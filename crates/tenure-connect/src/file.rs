@@ -103,14 +103,24 @@ impl FilePlace {
         self.builder().guarantees(&self.path)
     }
 
+    /// True if the open store has this name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.identity() == name
+    }
+
     /// The URL of the directory without links in its path, and without the accepted risks.
     pub(crate) fn identity(&self) -> String {
+        File::url_of(&self.resolved().path)
+    }
+
+    /// The same place without links in its path, as the open store names it. So several spellings have one name.
+    pub(crate) fn resolved(&self) -> Self {
         let resolved = self.path.ancestors().find_map(|above| {
             // A path that does not exist yet has no links.
             let rest = self.path.strip_prefix(above).ok()?;
             Some(above.canonicalize().ok()?.components().chain(rest.components()).collect::<PathBuf>())
         });
-        File::url_of(resolved.as_ref().unwrap_or(&self.path))
+        Self { path: resolved.unwrap_or_else(|| self.path.clone()), ..self.clone() }
     }
 
     fn builder(&self) -> FileBuilder {

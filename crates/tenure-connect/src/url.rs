@@ -114,6 +114,8 @@ impl StoreUrl {
     /// True if the open store has this name. Creates and sends nothing.
     pub fn is_called(&self, name: &str) -> bool {
         match &self.0 {
+            #[cfg(feature = "file")]
+            StorePlace::File(place) => place.is_called(name),
             #[cfg(feature = "redis")]
             StorePlace::Redis(place) => place.is_called(name),
             #[cfg(feature = "s3")]
@@ -150,11 +152,14 @@ impl StoreUrl {
         }
     }
 
-    /// The URL with what the environment of this process adds to it, such as the endpoint of a bucket: two processes
-    /// whose URLs are equal in this form address the same store. If the store cannot be opened, the URL itself.
+    /// The URL with what the environment of this process adds to it, such as the endpoint of a bucket, and without links in a
+    /// path: two processes whose URLs are equal in this form address the same store. If the store cannot be opened, the URL
+    /// itself.
     #[must_use]
     pub fn resolved(&self) -> Self {
         match &self.0 {
+            #[cfg(feature = "file")]
+            StorePlace::File(place) => Self(StorePlace::File(place.resolved())),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => {
                 place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::S3(place)))
