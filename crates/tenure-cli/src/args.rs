@@ -140,6 +140,9 @@ pub(crate) struct Supervision {
     /// Name of the holder, informational; default: host and process
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
+    /// Keep CMD out of the record, for arguments with secrets; default: every reader of the store sees CMD in tenure status
+    #[arg(long)]
+    pub(crate) hide_command: bool,
     /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) kill_grace: Option<Duration>,
@@ -259,6 +262,9 @@ pub(crate) struct Steal {
     /// Write the handle to this private file, and print the token
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(crate) file: Option<PathBuf>,
+    /// Keep CMD out of the record, for arguments with secrets; default: every reader of the store sees CMD in tenure status
+    #[arg(long, requires = "command")]
+    pub(crate) hide_command: bool,
     /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
     pub(crate) kill_grace: Option<Duration>,

@@ -15,6 +15,7 @@ use crate::table;
 #[derive(Serialize)]
 struct GuaranteesAnswer {
     store: String,
+    store_from: String,
     there: bool,
     missing: Vec<&'static str>,
     guarantees: Vec<Value>,
@@ -31,6 +32,7 @@ pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCod
     if guarantees.json {
         output::answer_json(&GuaranteesAnswer {
             store: store.url(),
+            store_from: store.origin(),
             there: promises.is_there,
             missing,
             guarantees: rows.iter().map(object).collect(),
@@ -43,6 +45,9 @@ pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCod
     let cells =
         rows.into_iter().map(|row| [row.title.to_owned(), row.answer, row.means.to_owned()]).collect();
     output::answer(&table::lines(["GUARANTEE", "PROMISED", "WHAT IT MEANS"], cells))?;
+    if guarantees.url.is_none() {
+        output::say(&format!("store: {}", store.url_and_origin()));
+    }
     if !missing.is_empty() {
         output::say(&format!(
             "{} is refused for leases: it lacks {}",

@@ -316,10 +316,13 @@ cannot be stopped, such as sudo: exit 75.
 
 pub(crate) const STATUS: &str = "\
 Examples:
-  tenure status backup                          holder, token and time left
+  tenure status backup                          holder, process, times, store
   tenure status backup >/dev/null || echo free  for scripts
   tenure status --cost backup                   monthly cost in a bucket
   tenure status --json backup                   for programs
+
+The first line is for scripts, and the lines below it are for people. The process is as the holder describes it; times are \
+estimates, because the clocks of two machines may differ.
 
 status only reads: it changes nothing in the store. The time left is an upper bound. A lease whose expiry this machine cannot \
 confirm yet counts as held. tenure remembers such a sighting in the directory tenure-logbook below \
@@ -714,7 +717,8 @@ Examples:
   tenure ls billing  billing and billing/nightly, not billing-old
   tenure ls --json   for programs
 
-ls only reads: it changes nothing in the store. A lease that cannot be read does not hide the others.
+ls only reads: it changes nothing in the store. A lease that cannot be read does not hide the others. The store is named on \
+standard error.
 
 Exit codes:
    0  every lease was read

@@ -9,6 +9,7 @@ use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors}
 
 use crate::exit::{self, Failure};
 use crate::output::plain;
+use crate::term_details::TermDetails;
 use crate::{duration, outlived_reports};
 
 /// A lease in output. The fields and their names are a contract: `docs/reference/command/status.md`.
@@ -43,6 +44,8 @@ pub(crate) struct LeaseView {
     /// These processes in words.
     #[serde(skip)]
     survivors: String,
+    #[serde(flatten)]
+    details: TermDetails,
     problem: Option<String>,
 }
 
@@ -88,6 +91,7 @@ impl LeaseView {
         }
         if let Some(record) = &seen.record {
             lease.describe(record);
+            lease.details = TermDetails::of(seen, record);
         }
         if let Some(Remaining { at_most, judged, .. }) = seen.standing.remaining() {
             (lease.left_ms, lease.judged) = (Some(duration::millis_up(at_most)), Some(judged));
@@ -169,6 +173,11 @@ impl LeaseView {
     /// The lease in one line of text.
     pub(crate) fn sentence(&self) -> String {
         format!("{}: {}\n", plain(&self.name), self.standing())
+    }
+
+    /// The process of its holder and the times of its term, in lines of text.
+    pub(crate) fn details(&self) -> String {
+        self.details.text()
     }
 
     /// Its standing, as text.

@@ -15,6 +15,7 @@ use crate::table;
 #[derive(Serialize)]
 struct LsAnswer<'a> {
     store: String,
+    store_from: String,
     leases: &'a [LeaseView],
 }
 
@@ -33,14 +34,18 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
         unread = unread.or(seen.err().filter(|error| error.kind() != ErrorKind::Corrupt));
     }
     if ls.json {
-        output::answer_json(&LsAnswer { store: store.url(), leases: &leases })?;
+        output::answer_json(&LsAnswer { store: store.url(), store_from: store.origin(), leases: &leases })?;
     } else if leases.is_empty() {
         output::say(&match ls.prefix.as_str() {
-            "" => format!("no leases in {}", store.url()),
-            _ => format!("no leases under {prefix} in {}", store.url()),
+            "" => format!("no leases in {}", store.url_and_origin()),
+            _ => format!("no leases under {prefix} in {}", store.url_and_origin()),
         });
     } else {
-        output::answer(&table::lines(LeaseView::HEAD, leases.iter().map(LeaseView::row).collect()))?;
+        let rows = leases.iter().map(LeaseView::row).collect();
+        // The store is not part of the table: a script reads one lease per line.
+        if output::tell(&table::lines(LeaseView::HEAD, rows))? {
+            output::say(&format!("store: {}", store.url_and_origin()));
+        }
     }
     unread.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }

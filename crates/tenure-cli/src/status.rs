@@ -11,10 +11,12 @@ use crate::exit::{self, Failure};
 use crate::lease_view::LeaseView;
 use crate::output;
 use crate::store::{self, ChosenStore};
+use crate::term_details;
 
 #[derive(Serialize)]
 struct StatusAnswer<'a> {
     store: String,
+    store_from: String,
     #[serde(flatten)]
     lease: &'a LeaseView,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,9 +30,16 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
     let lease = store::block_on(look(&store, &key, status.json))?;
     let cost = if status.cost { Some(Cost::of(lease.ttl(), store.charge()?)?) } else { None };
     if status.json {
-        output::answer_json(&StatusAnswer { store: store.url(), lease: &lease, cost })?;
+        output::answer_json(&StatusAnswer {
+            store: store.url(),
+            store_from: store.origin(),
+            lease: &lease,
+            cost,
+        })?;
     } else {
-        output::answer(&format!("{}{}", lease.sentence(), cost.map(|cost| cost.text()).unwrap_or_default()))?;
+        let cost = cost.map(|cost| cost.text()).unwrap_or_default();
+        let store = term_details::line("store", &store.url_and_origin());
+        output::answer(&format!("{}{}{store}{cost}", lease.sentence(), lease.details()))?;
     }
     Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
 }

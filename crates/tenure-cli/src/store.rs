@@ -152,6 +152,27 @@ impl ChosenStore {
         self.url.resolved().to_string()
     }
 
+    /// The origin of the choice, for programs: the option, the variable or the file that names the store, or `default`.
+    pub(crate) fn origin(&self) -> String {
+        match &self.by {
+            ChosenBy::Flag => "--store".to_owned(),
+            ChosenBy::Argument => "URL".to_owned(),
+            ChosenBy::Variable => VARIABLE.to_owned(),
+            ChosenBy::Config(path) => path.display().to_string(),
+            ChosenBy::Default => "default".to_owned(),
+            ChosenBy::Handle => "handle".to_owned(),
+        }
+    }
+
+    /// The URL and the origin of the choice, for people.
+    pub(crate) fn url_and_origin(&self) -> String {
+        let url = output::plain(&self.url());
+        match &self.by {
+            ChosenBy::Default => format!("{url}, the default"),
+            _ => format!("{url}, from {}", output::plain(&self.origin())),
+        }
+    }
+
     /// Creates the directory or the tables of the store, unless they exist.
     pub(crate) async fn create(&self) -> Result<(), Failure> {
         Ok(self.url.create().await?)

@@ -10,7 +10,7 @@ fn each_guarantee_is_a_row_with_its_meaning() {
     let home = Home::new("guarantees");
     drop(home.store());
     let did = home.tenure(&["store", "guarantees"]);
-    assert_eq!((did.code, did.err.as_str()), (0, ""));
+    assert_eq!((did.code, did.err), (0, format!("store: {}, the default\n", home.url())));
     let lines: Vec<&str> = did.out.lines().collect();
     assert_eq!(lines.len(), 14, "{}", did.out);
     for words in [

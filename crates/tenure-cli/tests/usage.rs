@@ -274,7 +274,7 @@ fn hostile_names_are_refused_and_never_reach_the_store() {
         64,
         "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
     );
-    home.tenure(&["status", "Ünïcødé/键"]).answered(1, "Ünïcødé/键: free\n");
+    home.tenure(&["status", "Ünïcødé/键"]).stands(1, "Ünïcødé/键: free");
     assert!(!home.leases().exists(), "reading creates nothing");
 }
 

@@ -80,7 +80,7 @@ fn an_invalid_configuration_is_not_ignored() {
         ),
     );
     // An explicit store makes the configuration irrelevant.
-    home.tenure(&["--store", "file:///nowhere/x", "status", "x"]).answered(1, "x: free\n");
+    home.tenure(&["--store", "file:///nowhere/x", "status", "x"]).stands(1, "x: free");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o620)).unwrap();
     home.tenure(&["ls"]).failed(
         78,
@@ -245,7 +245,7 @@ fn the_home_of_another_user_after_sudo_is_refused_with_an_explanation() {
     assert_eq!(named.code, 77);
     assert!(named.err.contains("?accept=foreign-owner"), "{}", named.err);
     let accepted = format!("{url}?accept=foreign-owner");
-    home.tenure(&["--store", &accepted, "status", "x"]).answered(1, "x: free\n");
+    home.tenure(&["--store", &accepted, "status", "x"]).stands(1, "x: free");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::exit::{self, Failure};
 use crate::keeper_reports::KeeperReports;
 use crate::outlived_commands::OutlivedCommands;
 use crate::progress::{ProgressOutput, Verbosity};
+use crate::published_process::calling_script;
 use crate::signals::{self, Blocked};
 use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
@@ -38,7 +39,7 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
             file.make_room()?;
         }
         let reports = KeeperReports::new();
-        let builder = store::coordinator(args).recorder(reports.clone()).holder(holder);
+        let builder = store::coordinator(args).recorder(reports.clone()).process(calling_script()).holder(holder);
         let verbosity = Verbosity::of(acquire.quiet, false);
         let progress = &ProgressOutput::new(verbosity, acquire.json, key.as_str(), &url);
         let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;

@@ -28,6 +28,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
         supervision: Supervision {
             ttl: steal.ttl.unwrap_or(Run::TTL),
             holder: steal.holder.clone(),
+            hide_command: steal.hide_command,
             kill_grace: steal.kill_grace,
             strict: steal.strict,
             orphan_wait: steal.orphan_wait,

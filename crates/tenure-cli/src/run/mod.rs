@@ -42,8 +42,8 @@ use crate::exit::Failure;
 use crate::keeper_reports::KeeperReports;
 use crate::progress::{ProgressOutput, Verbosity};
 use crate::signals::Blocked;
-use crate::store;
 use crate::wait_limit::WaitLimit;
+use crate::{published_process, store};
 pub(crate) use caller::CallerAttributes;
 use cgroup::LeaseMark;
 use connected_run::ConnectedRun;
@@ -111,7 +111,8 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
     let ended = runtime.block_on(async {
         let signals = blocked.take_with(run.reload).map_err(cannot)?;
         let reports = KeeperReports::new();
-        let mut builder = store::coordinator(args).recorder(reports.clone());
+        let process = published_process::supervising(&run.command, run.supervision.hide_command);
+        let mut builder = store::coordinator(args).recorder(reports.clone()).process(process);
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }

@@ -8,7 +8,8 @@
 //! | 32 or 64 hexadecimal digits | a nonce, a name, a hash: the same one for the same digits |
 //! | `web-1:4711` | a process of this machine: the same one for the same number |
 //! | `2026-11-15T05:30:00.250Z` | any time |
-//! | `15s` or `2.51s` after *at most* or *for*, or in a column | any duration |
+//! | `15s` or `2.51s` after *at most*, *about*, *for* or a time, or in a column | any duration |
+//! | `4711` after *pid* | any process id |
 //! | two spaces or more | two spaces or more: columns are as wide as their content |
 //! | `[..]` | anything within a line |
 //! | `...` alone on a line | any lines |
@@ -34,6 +35,7 @@ enum Kind {
     Process,
     Time,
     Duration,
+    Pid,
 }
 
 impl Known {
@@ -135,6 +137,7 @@ impl Kind {
                 }
                 (word > 0).then_some(word)
             }
+            Self::Pid => (word > 0 && digits(text) == word).then_some(word),
         }
     }
 }
@@ -178,9 +181,11 @@ fn word(before: &str, rest: &str) -> Option<(Kind, usize)> {
     if before.ends_with(|last: char| last.is_ascii_alphanumeric()) {
         return None;
     }
-    let varies = ["at most ", "for ", "  "].iter().any(|words| before.ends_with(words));
+    let is_after = |words: &[&str]| words.iter().any(|words| before.ends_with(words));
+    let varies = is_after(&["at most ", "about ", "for ", "Z, ", "  "]);
     let kinds = [Kind::Time, Kind::Digits, Kind::Token, Kind::Process];
     let kinds = kinds.into_iter().chain(varies.then_some(Kind::Duration));
+    let kinds = kinds.chain(is_after(&["pid ", "\"pid\":"]).then_some(Kind::Pid));
     kinds.filter_map(|kind| Some((kind, kind.length(rest)?))).next()
 }
 

@@ -144,6 +144,17 @@ fn as_on_this_machine(said: &str, root: &Path) -> String {
     let user =
         nix::unistd::User::from_uid(me).ok().flatten().map_or_else(|| me.to_string(), |user| user.name);
     let said = said.replace(&format!("{user}@{host}"), &format!("ann@{HOST}"));
+    let said = said.replace(&format!("\"host\":\"{host}\""), &format!("\"host\":\"{HOST}\""));
+    let said = said.replace(&format!("  host          {host}\n"), &format!("  host          {HOST}\n"));
+    let said = said.replace(&format!("\"user\":\"{user}\""), "\"user\":\"ann\"");
+    let said = said.replace(&format!(", user {user}\n"), ", user ann\n");
+    let said = match tenure::this_process().container() {
+        Some(id) => {
+            let said = said.replace(&format!("\"container\":\"{id}\""), "\"container\":null");
+            said.replace(&format!(", in container {id}"), "")
+        }
+        None => said,
+    };
     let mut text = String::new();
     for (at, piece) in said.split(&format!("{host}:")).enumerate() {
         let is_process = piece.starts_with(|next: char| next.is_ascii_digit());

@@ -123,6 +123,14 @@ impl Did {
         without_log_lines(&self.err)
     }
 
+    /// Asserts that `tenure status` printed this line first, and then only lines for people, and no error.
+    #[track_caller]
+    pub(crate) fn stands(&self, code: i32, line: &str) {
+        let (first, details) = self.out.split_once('\n').unwrap_or_default();
+        assert_eq!((self.err.as_str(), first, self.code), ("", line, code));
+        assert!(details.lines().all(|line| line.starts_with("  ")), "{}", self.out);
+    }
+
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
