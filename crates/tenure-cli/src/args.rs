@@ -3,10 +3,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use nix::sys::signal::Signal;
 use tenure::Holder;
 
 use crate::duration;
 use crate::help;
+use crate::hold;
 use crate::signals::Reload;
 
 /// Run a program only while it holds a lease, and inspect leases
@@ -29,6 +31,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Campaign for NAME, run CMD while this process leads, and campaign again
     Elect(Elect),
+    /// Hold NAME while a script has a file open, renew it in the background, and print the token
+    Hold(Hold),
     /// Acquire NAME for a script, and print a handle for renew and release
     Acquire(Acquire),
     /// Renew the lease of a handle, and print the next handle
@@ -197,6 +201,42 @@ pub(crate) struct Taking {
     /// Do not wait for the holder to stop: both may act at once, and only a resource that checks tokens is safe
     #[arg(long)]
     pub(crate) now: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::HOLD)]
+pub(crate) struct Hold {
+    /// The lease, such as backup or billing/nightly
+    pub(crate) name: String,
+    /// Release the lease when the last process has closed this descriptor, 3 or above: the script opens it with exec 9>>FILE
+    #[arg(long, value_name = "N", conflicts_with = "pid")]
+    pub(crate) fd: Option<i32>,
+    /// Renew the lease until this process has ended, and then let it lapse by its ttl
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<i32>,
+    /// Signal to the processes that have the descriptor, or to PID, if the lease is lost: a name or a number, as for kill
+    #[arg(long, value_name = "SIGNAL", default_value = "TERM", value_parser = hold::parse_signal)]
+    pub(crate) signal: Signal,
+    /// Duration of the lease without a renewal
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) orphan_wait: Option<Duration>,
+    /// Name of the holder, informational; default: host and process
+    #[arg(long, value_name = "ID")]
+    pub(crate) holder: Option<String>,
+    /// Exit code if another holder has the lease
+    #[arg(long, short = 'E', value_name = "N", default_value_t = crate::exit::HELD)]
+    pub(crate) conflict_exit_code: u8,
+    /// Print only errors and losses; if another holder has the lease, only the exit code shows it
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod cost;
 mod demo;
+mod descriptors;
 mod duration;
 mod elect;
 mod exit;
@@ -16,6 +17,7 @@ mod guarantees;
 mod handle;
 mod help;
 mod history;
+mod hold;
 mod home;
 mod init;
 mod keeper_reports;
@@ -27,6 +29,7 @@ mod man;
 mod outlived_commands;
 mod outlived_reports;
 mod output;
+mod panics;
 mod prices;
 mod probe;
 mod progress;
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
     let done = match &args.command {
         args::Command::Run(run) => run::run(&args, run),
         args::Command::Elect(elect) => elect::elect(&args, elect),
+        args::Command::Hold(hold) => hold::hold(&args, hold),
         args::Command::Acquire(acquire) => handle::acquire(&args, acquire),
         args::Command::Renew(renew) => handle::renew(&args, renew),
         args::Command::Release(release) => handle::release(&args, release),

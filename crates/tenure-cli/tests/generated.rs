@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "run",
     "elect",
+    "hold",
     "acquire",
     "renew",
     "release",

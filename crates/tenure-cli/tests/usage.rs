@@ -39,6 +39,17 @@ fn requested_help_succeeds_and_states_the_contract() {
             &["elect", "--help"],
             &["lets the other candidates try first", "doubles this pause", "TENURE_TOKEN", "--once", "76  "],
         ),
+        (
+            &["hold", "--help"],
+            &[
+                "--fd",
+                "exec 9>>/var/lock/backup.lock",
+                "lapses by its ttl",
+                "prefer it",
+                "lease-keeper",
+                "76  ",
+            ],
+        ),
         (&["leader", "--help"], &["1  there is none", "only reads", "--watch", "jq"]),
         (&["resign", "--help"], &["1  there was no leader", "lets the other candidates try first", "75  "]),
         (&["status", "--help"], &["1  it is free", "only reads"]),
@@ -106,10 +117,11 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
     assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
 }
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 29] = [
     &[],
     &["run"],
     &["elect"],
+    &["hold"],
     &["acquire"],
     &["renew"],
     &["release"],
@@ -151,7 +163,7 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["--store", "file:///x"],
-            "'tenure' requires a subcommand but one was not provided [subcommands: run, elect, acquire, renew, release, \
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, elect, hold, acquire, renew, release, \
              steal, leader, resign, status, ls, slots, watch, history, forget, kv, fence, store, probe, demo, completions, man, help]. See tenure --help",
         ),
         (

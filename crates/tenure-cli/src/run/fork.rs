@@ -1,6 +1,7 @@
-//! The only `unsafe` code of the command: forking, the disposition of SIGCHLD, and a test signal.
+//! The only `unsafe` code of the command: forking, the disposition of SIGCHLD, a test signal, and a copy of a descriptor
+//! that is known by its number.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::{fs, io};
 
 use nix::libc;
@@ -8,7 +9,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use rustix::process::Pid;
 
 /// The side of a fork.
-pub(super) enum Side {
+pub(crate) enum Side {
     Parent { child: Pid },
     Child,
 }
@@ -21,7 +22,7 @@ pub(super) enum Side {
     unsafe_code,
     reason = "the kernel copies a process by fork alone, and only the caller knows its threads"
 )]
-pub(super) fn fork() -> io::Result<Side> {
+pub(crate) fn fork() -> io::Result<Side> {
     check_single_threaded()?;
     // SAFETY: this is the only thread, as just counted, so the child is a complete copy in which everything works.
     match unsafe { nix::unistd::fork() }? {
@@ -62,7 +63,7 @@ pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
 /// A caller that ignores SIGCHLD passes that on to its children, and then the kernel reaps in place of this process: no
 /// status, no signal, and a process id that may be reused.
 #[expect(unsafe_code, reason = "the call is unsafe for the sake of handlers that are functions")]
-pub(super) fn set_child_action(action: SigHandler) -> io::Result<SigHandler> {
+pub(crate) fn set_child_action(action: SigHandler) -> io::Result<SigHandler> {
     // SAFETY: default or ignore: no handler is called.
     Ok(unsafe { signal(Signal::SIGCHLD, action) }?)
 }
@@ -72,11 +73,23 @@ pub(super) fn set_child_action(action: SigHandler) -> io::Result<SigHandler> {
 /// A filter of system calls may allow to open such a descriptor but not to use it. Then only the child itself could be
 /// killed.
 #[expect(unsafe_code, reason = "no library has the signal that does nothing for this call")]
-pub(super) fn may_signal(process: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn may_signal(process: BorrowedFd<'_>) -> io::Result<()> {
     let nothing = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: the kernel reads no memory: the signal carries no information.
     match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), 0, nothing, 0) } {
         0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Copies a descriptor that this process has inherited, of which it knows only the number. Both have the same open file
+/// description.
+#[expect(unsafe_code, reason = "no library copies a descriptor that has no owner in this process")]
+pub(crate) fn copy_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers alone, and has no effect on a descriptor that is open.
+    match unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) } {
+        // SAFETY: the kernel has just made it for this call, so nothing else owns it.
+        copy if copy >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -2,6 +2,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -15,11 +16,11 @@ use crate::ready::when_readable;
 /// One end of a connection between two of our processes. Messages stay complete and may carry descriptors. The end of
 /// the other process is the end of the stream.
 #[derive(Debug)]
-pub(super) struct Link(OwnedFd);
+pub(crate) struct Link(OwnedFd);
 
 /// Result of a receive.
 #[derive(Debug)]
-pub(super) enum Received {
+pub(crate) enum Received {
     Message(Vec<u8>, Vec<OwnedFd>),
     /// Nothing yet.
     Nothing,
@@ -29,7 +30,7 @@ pub(super) enum Received {
 
 impl Link {
     /// Both ends. Neither survives an exec.
-    pub(super) fn pair() -> io::Result<(Self, Self)> {
+    pub(crate) fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = rustix::net::socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -40,7 +41,7 @@ impl Link {
     }
 
     /// Sends without waiting: a process that does not read until the kernel's buffer is full counts as dead.
-    pub(super) fn send(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(crate) fn send(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
@@ -51,8 +52,19 @@ impl Link {
         Ok(())
     }
 
+    /// Waits for the next message, or for the end.
+    pub(crate) fn wait(&self) -> Received {
+        loop {
+            match self.receive() {
+                Received::Nothing => {}
+                received => return received,
+            }
+            let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], None);
+        }
+    }
+
     /// Receives without waiting. Every error of the connection counts as its end.
-    pub(super) fn receive(&self) -> Received {
+    pub(crate) fn receive(&self) -> Received {
         let mut message = vec![0; MESSAGE_MAX];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -97,19 +109,19 @@ impl AsRawFd for Link {
 
 /// One end of a link, watched by a runtime.
 #[derive(Debug)]
-pub(super) struct LinkListener(AsyncFd<Link>);
+pub(crate) struct LinkListener(AsyncFd<Link>);
 
 impl LinkListener {
-    pub(super) fn new(link: Link) -> io::Result<Self> {
+    pub(crate) fn new(link: Link) -> io::Result<Self> {
         when_readable(link).map(Self)
     }
 
-    pub(super) fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &Link {
         self.0.get_ref()
     }
 
     /// The next message with its descriptors; `None` at the end.
-    pub(super) async fn next(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+    pub(crate) async fn next(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
         loop {
             let mut ready = self.0.readable().await.ok()?;
             match self.link().receive() {
@@ -129,7 +141,7 @@ const MESSAGE_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use rustix::event::{PollFd, PollFlags, Timespec};
+    use rustix::event::Timespec;
 
     use super::*;
 
@@ -142,7 +154,7 @@ mod tests {
         assert!(matches!(ours.receive(), Received::Message(message, _) if message == b"ended"));
         // A process that another test starts has a copy of the other end until its exec: the end may be late.
         let readable = &mut [PollFd::new(&ours, PollFlags::IN)];
-        rustix::event::poll(readable, Some(&Timespec { tv_sec: 60, tv_nsec: 0 })).unwrap();
+        poll(readable, Some(&Timespec { tv_sec: 60, tv_nsec: 0 })).unwrap();
         assert!(matches!(ours.receive(), Received::End));
         assert!(matches!(ours.receive(), Received::End));
     }

@@ -8,11 +8,11 @@
 mod caller;
 mod cgroup;
 mod connected_run;
-mod fork;
+pub(crate) mod fork;
 mod ladder;
 mod lateness;
 mod launch;
-mod link;
+pub(crate) mod link;
 mod mount;
 mod outcome;
 mod renewal_messages;
@@ -24,7 +24,7 @@ mod stat;
 mod stop_reason;
 mod stub;
 mod supervisor;
-mod title;
+pub(crate) mod title;
 mod tree;
 mod until;
 mod watchdog;
@@ -43,7 +43,7 @@ use crate::keeper_reports::KeeperReports;
 use crate::progress::{ProgressOutput, Verbosity};
 use crate::signals::Blocked;
 use crate::wait_limit::WaitLimit;
-use crate::{published_process, store};
+use crate::{panics, published_process, store};
 pub(crate) use caller::CallerAttributes;
 use cgroup::LeaseMark;
 use connected_run::ConnectedRun;
@@ -82,13 +82,8 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
             "the command could not be prepared: {error}. Check the limits on processes and open files"
         ))
     };
-    // A supervisor that panics must not unwind, which would release the lease while the command still runs. It aborts,
-    // and the watchdog kills the command.
-    let panicked = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        panicked(info);
-        std::process::abort();
-    }));
+    // The watchdog then kills the command.
+    panics::abort();
     let lateness_meter = LatenessMeter::new(timing, schedule);
     // The slot is not known yet. All commands of a group have one mark: those without a living guard are leftovers.
     let marked = match run.slots {
@@ -185,4 +180,4 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
 }
 
 /// Largest default of the grace.
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);

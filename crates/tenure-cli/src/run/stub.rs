@@ -8,7 +8,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
 
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 use tenure::clock::{BootClock, Clock};
@@ -29,7 +28,7 @@ pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: 
     die_with(watchdog);
     // Signals during the wait are for the program. The stub ends only when the watchdog closes the gate or dies.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
-    let (message, witness) = match wait(&gate) {
+    let (message, witness) = match gate.wait() {
         Received::Message(message, descriptors) => (message, descriptors.into_iter().next()),
         Received::Nothing | Received::End => exit(0),
     };
@@ -57,16 +56,6 @@ pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: 
     let number = error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
     let _ = gate.send(&number.to_ne_bytes(), &[]);
     exit(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
-}
-
-fn wait(gate: &Link) -> Received {
-    loop {
-        match gate.receive() {
-            Received::Nothing => {}
-            received => return received,
-        }
-        let _ = poll(&mut [PollFd::new(gate, PollFlags::IN)], None);
-    }
 }
 
 /// Makes the kernel kill this process, and the program that it executes, when the watchdog dies: if both guards are

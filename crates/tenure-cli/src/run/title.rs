@@ -7,7 +7,7 @@ use super::stat::Stat;
 /// Sets the name of this process, as `ps`, `pkill` and `pidof` see it.
 ///
 /// If that fails, the process keeps its name: nothing else depends on it.
-pub(super) fn set(title: &str) {
+pub(crate) fn set(title: &str) {
     if let Ok(name) = CString::new(title) {
         let _ = rustix::thread::set_name(&name);
     }

@@ -6,10 +6,10 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::process::exit;
 use std::time::Duration;
-use std::{fs, io};
 
 use nix::sys::signal::{SigHandler, SigSet};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -31,6 +31,7 @@ use super::title;
 use super::tree::Tree;
 use super::watchdog_command::WatchdogCommand;
 use super::{schedule, stub};
+use crate::descriptors;
 
 /// Parameters of a watchdog.
 #[derive(Clone, Debug)]
@@ -334,16 +335,7 @@ fn close_all_but(kept: &HashSet<RawFd>) -> io::Result<()> {
     rustix::stdio::dup2_stderr(&nothing)?;
     drop(nothing);
     rustix::process::chdir("/")?;
-    let numbers: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
-    for number in numbers {
-        if number > 2 && !kept.contains(&number) {
-            // One of them was the listing itself, which is closed already.
-            let _ = nix::unistd::close(number);
-        }
-    }
-    Ok(())
+    descriptors::close_others(kept)
 }
 
 fn millis(duration: Duration) -> i32 {
