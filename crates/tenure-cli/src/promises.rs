@@ -123,6 +123,10 @@ impl Promises {
         }
         if self.guarantees.keeps_acknowledged && in_the_process {
             row.answer.push_str(", while the process lives");
+        } else if self.guarantees.keeps_acknowledged && self.guarantees.lost_at_reboot {
+            row.answer.push_str(", until a reboot");
+            row.means =
+                "in memory: a reboot loses every record and ends every holder; tokens then follow the clock";
         }
         row
     }
@@ -330,7 +334,34 @@ mod tests {
         let after = of(&url);
         std::fs::remove_dir_all(&path).unwrap();
         assert_eq!((after, before), (kept_by(&store), Promises { is_there: false, ..after }));
-        assert_eq!(after, of_a_directory(true));
+        let mut expected = of_a_directory(true);
+        // Temporary files are in memory on some machines.
+        expected.guarantees.lost_at_reboot = after.guarantees.lost_at_reboot;
+        assert_eq!(after, expected);
+    }
+
+    #[test]
+    fn a_directory_in_memory_says_that_a_reboot_loses_its_records_and_one_on_a_disk_does_not() {
+        let row = |file_system| {
+            let mounted = Mounted::new(file_system)?;
+            let url = File::url_of(&mounted.path().join("leases"));
+            let before = of(&url);
+            url.parse::<StoreUrl>().unwrap().open().unwrap();
+            let after = of(&url);
+            assert_eq!(before.rows(), after.rows(), "the same before its creation and afterwards");
+            assert!(after.guarantees.missing_for_leases().is_empty(), "its holders end with the reboot");
+            after.rows().into_iter().find(|row| row.name == "keeps_acknowledged")
+        };
+        let Some(in_memory) = row(FileSystem::Tmpfs) else { return };
+        assert_eq!((in_memory.answer.as_str(), &in_memory.value), ("yes, until a reboot", &json!(true)));
+        assert!(
+            in_memory.means.contains("a reboot loses every record and ends every holder"),
+            "{in_memory:?}"
+        );
+        assert!(in_memory.means.chars().count() <= 90, "{in_memory:?}");
+        let Some(on_a_disk) = row(FileSystem::Ext4) else { return };
+        assert_eq!(on_a_disk.answer, "yes");
+        assert!(on_a_disk.means.contains("survive crashes and restarts"), "{on_a_disk:?}");
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub struct Guarantees {
     pub linearizable_reads: bool,
     /// An acknowledged write is never lost, neither by failover nor by restart nor otherwise.
     pub keeps_acknowledged: bool,
+    /// A restart of the machine loses every entry, and ends every program that sees them, because the store is in its
+    /// memory. [`keeps_acknowledged`](Self::keeps_acknowledged) then means: until that restart. Leases stay safe. Plain
+    /// keys are lost, and tokens depend on the machine's clock afterwards.
+    pub lost_at_reboot: bool,
     /// After each event that may have lost acknowledged writes, the store grants nothing until every lease from before
     /// it has run out. With a [`ttl_max`](Self::ttl_max), this makes leases safe on a store that may lose such writes,
     /// but not plain keys.
@@ -111,6 +115,7 @@ impl Default for Guarantees {
             atomic_replace: false,
             linearizable_reads: false,
             keeps_acknowledged: false,
+            lost_at_reboot: false,
             quarantine: false,
             accepted_loss: None,
             unique_versions: false,

@@ -24,6 +24,11 @@ impl FileSystem {
         self.known().is_some_and(|known| known.lacks.is_none())
     }
 
+    /// True if its files are in memory alone: a reboot loses them.
+    pub(crate) fn is_in_memory(self) -> bool {
+        [TMPFS, RAMFS].contains(&self.0)
+    }
+
     /// True if a mapping of a file keeps the very file description that was mapped, with its locks.
     ///
     /// An overlay maps the file of its layer instead, so the description goes with its last descriptor.
@@ -65,6 +70,8 @@ impl fmt::Display for FileSystem {
 
 const EXT4: u32 = 0x0000_ef53;
 const OVERLAY: u32 = 0x794c_7630;
+const RAMFS: u32 = 0x8584_58f6;
+const TMPFS: u32 = 0x0102_1994;
 
 const UNKNOWN: &str = "it is not known whether its locks and renames can be relied on";
 const REMOTE: &str = "it is shared over a network: another machine performs its locks and renames, and \
@@ -91,8 +98,8 @@ const KNOWN: &[KnownKind] = &[
     local(EXT4, "ext4"),
     local(0x5846_5342, "xfs"),
     local(0x9123_683e, "btrfs"),
-    local(0x0102_1994, "tmpfs"),
-    local(0x8584_58f6, "ramfs"),
+    local(TMPFS, "tmpfs"),
+    local(RAMFS, "ramfs"),
     local(0xf2f5_2010, "f2fs"),
     local(0x2fc1_2fc1, "zfs"),
     local(0xca45_1a4e, "bcachefs"),
@@ -143,8 +150,14 @@ mod tests {
     #[test]
     fn an_overlay_is_local_and_a_mapping_keeps_no_lock_there() {
         assert!(FileSystem(OVERLAY).is_local() && !FileSystem(OVERLAY).keeps_what_is_mapped());
-        assert!(FileSystem(0x0102_1994).keeps_what_is_mapped());
+        assert!(FileSystem(TMPFS).keeps_what_is_mapped());
         assert!(!FileSystem(0x6573_5546).keeps_what_is_mapped(), "what is not known to be local");
+    }
+
+    #[test]
+    fn files_in_memory_are_lost_at_a_reboot_and_those_on_a_disk_are_not() {
+        assert!([TMPFS, RAMFS].iter().all(|number| FileSystem(*number).is_in_memory()));
+        assert!(!FileSystem(EXT4).is_in_memory() && !FileSystem(OVERLAY).is_in_memory());
     }
 
     #[test]

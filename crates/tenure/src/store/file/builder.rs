@@ -75,12 +75,12 @@ impl FileBuilder {
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = self.resolve(path.as_ref())?;
         let descriptor = path_safety::open_or_make(&path)?;
-        let (directory, local) = self.check(path, descriptor)?;
+        let (directory, file_system) = self.check(path, descriptor)?;
         let domain = Domain::here();
         try_out(&directory, domain.as_ref())?;
         let mark = Mark::open(&directory, super::wall_micros(&*self.clock))
             .map_err(|unusable| unusable.at_opening("cannot open or create", &directory))?;
-        Ok(File::with(FileInner::new(directory, Some(mark), true, domain, self.clock, local)))
+        Ok(File::with(FileInner::new(directory, Some(mark), true, domain, self.clock, file_system)))
     }
 
     /// Opens the store in this directory for reading, without creating or changing anything. `None` if there is no such
@@ -90,12 +90,12 @@ impl FileBuilder {
     pub fn open_to_read(self, path: impl AsRef<Path>) -> Result<Option<File>, Error> {
         let path = self.resolve(path.as_ref())?;
         let Some(descriptor) = path_safety::open_if_there(&path)? else { return Ok(None) };
-        let (directory, local) = self.check(path, descriptor)?;
+        let (directory, file_system) = self.check(path, descriptor)?;
         let domain = Domain::here();
         let mark = Mark::open_to_read(&directory).map_err(|errno| {
             IoError::new("cannot open", &directory.path_of(name::MARK), errno).at_opening()
         })?;
-        Ok(Some(File::with(FileInner::new(directory, mark, false, domain, self.clock, local))))
+        Ok(Some(File::with(FileInner::new(directory, mark, false, domain, self.clock, file_system))))
     }
 
     /// The guarantees of the store in this directory, or those that it will have once it exists. Creates and changes
@@ -105,7 +105,7 @@ impl FileBuilder {
             return Ok(store.guarantees());
         }
         let path = self.resolve(path.as_ref())?;
-        Ok(guarantees(self.check_file_system(&path, &path_safety::nearest(&path)?)?.is_local()))
+        Ok(guarantees(self.check_file_system(&path, &path_safety::nearest(&path)?)?))
     }
 
     /// The path of the directory. Nothing is created where it must not be, and a new directory is on the file system of
@@ -117,18 +117,18 @@ impl FileBuilder {
         Ok(path)
     }
 
-    /// Checks again, now that the directory is open: the checked directory is the used one. Also returns whether it is
-    /// local.
-    fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Directory, bool), Error> {
+    /// Checks again, now that the directory is open: the checked directory is the used one. Also returns its file
+    /// system.
+    fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Directory, FileSystem), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| IoError::new("cannot inspect", &path, errno).at_opening())?;
         path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
         path_safety::check_directory(&path, &status, self.accepted_risks)
             .map_err(|doubt| doubt.of_leases(&path))?;
-        let local = self.check_file_system(&path, &descriptor)?.is_local();
+        let file_system = self.check_file_system(&path, &descriptor)?;
         let directory = Directory::new(path, descriptor, &status);
         is_store_or_empty(&directory)?;
-        Ok((directory, local))
+        Ok((directory, file_system))
     }
 
     fn check_file_system(&self, path: &Path, directory: &OwnedFd) -> Result<FileSystem, Error> {
@@ -175,12 +175,14 @@ fn try_out(directory: &Directory, domain: Option<&Domain>) -> Result<(), Error> 
 
 /// The guarantees of a store in a directory. On a file system that was only accepted by name, the guarantees that
 /// depend on the local kernel are missing.
-pub(super) fn guarantees(local: bool) -> Guarantees {
+pub(super) fn guarantees(file_system: FileSystem) -> Guarantees {
+    let local = file_system.is_local();
     let mut guarantees = Guarantees::default();
     guarantees.atomic_create = true;
     guarantees.atomic_replace = true;
     guarantees.linearizable_reads = true;
     guarantees.keeps_acknowledged = true;
+    guarantees.lost_at_reboot = file_system.is_in_memory();
     guarantees.unique_versions = true;
     guarantees.reach = Reach::Machine;
     guarantees.clock = if local { StoreClock::Ages } else { StoreClock::Floors };
@@ -224,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_directory_accepted_by_name_promises_less_and_still_supports_leases() {
-        let (local, named) = (guarantees(true), guarantees(false));
+        let kind = |path: &str| FileSystem::of(std::fs::File::open(path).unwrap()).unwrap();
+        let (local, named) = (guarantees(kind(env!("CARGO_MANIFEST_DIR"))), guarantees(kind("/proc")));
         assert_eq!((local.clock, local.watch), (StoreClock::Ages, true));
         assert_eq!((named.clock, named.watch, named.reach), (StoreClock::Floors, false, Reach::Machine));
         assert!(named.missing_for_leases().is_empty());

@@ -113,7 +113,7 @@ impl File {
 
 impl Store for File {
     fn guarantees(&self) -> Guarantees {
-        builder::guarantees(self.shared.is_local())
+        builder::guarantees(self.shared.file_system())
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {

@@ -10,6 +10,7 @@ use tenure_store::{
 
 use super::directory::Directory;
 use super::envelope::{Envelope, Stamp};
+use super::filesystem::FileSystem;
 use super::lock::KeyLock;
 use super::loss::HeldKeyWatch;
 use super::mark::Mark;
@@ -24,6 +25,7 @@ use crate::host::workers::Workers;
 #[derive(Debug)]
 pub(super) struct FileInner {
     inner: Arc<DirectoryState>,
+    file_system: FileSystem,
     workers: Workers,
 }
 
@@ -49,19 +51,19 @@ impl FileInner {
         writable: bool,
         domain: Option<Domain>,
         clock: Arc<dyn Clock>,
-        local: bool,
+        file_system: FileSystem,
     ) -> Self {
         let inner = DirectoryState {
             directory: Arc::new(directory),
             mark,
             domain,
             clock,
-            local,
+            local: file_system.is_local(),
             writable,
             unsynced: Mutex::default(),
             cleaned: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), workers: Workers::new() }
+        Self { inner: Arc::new(inner), file_system, workers: Workers::new() }
     }
 
     /// Time at which a name in the directory last changed; `None` if the directory is gone.
@@ -78,6 +80,10 @@ impl FileInner {
 
     pub(super) fn directory(&self) -> &Directory {
         &self.inner.directory
+    }
+
+    pub(super) fn file_system(&self) -> FileSystem {
+        self.file_system
     }
 
     pub(super) fn is_local(&self) -> bool {
