@@ -156,7 +156,7 @@ pub(crate) struct Supervision {
     /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
-    /// Print every event, and each renewal
+    /// Print every event, each renewal, and where the name of the store came from
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Print events as JSON on standard error, one object per line

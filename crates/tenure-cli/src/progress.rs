@@ -57,8 +57,8 @@ pub(crate) struct Notice {
 /// The readers that an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Importance {
-    /// `--verbose` only: it happens every few seconds.
-    Frequent,
+    /// `--verbose` only, in JSON too.
+    Verbose,
     /// JSON only: for people, the error at the end of the command says it.
     Machine,
     /// JSON and `--verbose`.
@@ -122,7 +122,7 @@ impl ProgressOutput {
     fn wants(&self, importance: Importance) -> bool {
         let verbose = self.verbosity == Verbosity::Verbose;
         match importance {
-            Importance::Frequent => verbose,
+            Importance::Verbose => verbose,
             Importance::Machine => self.json,
             _ if self.json => true,
             Importance::Detail => verbose,

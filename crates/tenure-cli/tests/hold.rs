@@ -243,7 +243,7 @@ fn a_thief_that_asks_is_granted_the_lease_when_the_script_has_ended_and_not_befo
         said(
             &script.end(),
             3,
-            &[r#""event":"lost","key":"job""#, r#""why":"revoked""#, r#""signal":"TERM""#],
+            &[r#""event":"lost""#, r#""name":"job""#, r#""why":"revoked""#, r#""signal":"TERM""#],
         );
     });
 }

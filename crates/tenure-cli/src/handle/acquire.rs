@@ -39,7 +39,8 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
             file.make_room()?;
         }
         let reports = KeeperReports::new();
-        let builder = store::coordinator(args).recorder(reports.clone()).process(calling_script()).holder(holder);
+        let builder =
+            store::coordinator(args).recorder(reports.clone()).process(calling_script()).holder(holder);
         let verbosity = Verbosity::of(acquire.quiet, false);
         let progress = &ProgressOutput::new(verbosity, acquire.json, key.as_str(), &url);
         let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;

@@ -24,13 +24,14 @@ use super::subject::Subject;
 use crate::acquire::Acquisition;
 use crate::args::{Args, Hold};
 use crate::exit::{self, Failure};
+use crate::keeper_reports::KeeperReports;
 use crate::outlived_commands::OutlivedCommands;
-use crate::outlived_reports::OutlivedReports;
-use crate::progress::{Importance, Notice, ProgressOutput};
+use crate::progress::{Importance, Notice, ProgressOutput, Verbosity};
 use crate::ready::when_readable;
 use crate::run::link::{Link, LinkListener};
 use crate::run::title;
 use crate::signals::{self, Blocked};
+use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
 use crate::{descriptors, output, panics, store};
 
@@ -53,7 +54,8 @@ pub(super) fn run(mut setup: KeeperSetup<'_>, link: Link) -> ! {
         store::block_on(async {
             let link = LinkListener::new(link).map_err(no_keeper)?;
             let ended = setup.subject.ended().and_then(when_readable).map_err(no_keeper)?;
-            let progress = ProgressOutput::new(setup.hold.quiet, setup.hold.json);
+            let (name, url) = (setup.key.as_str(), store::choose(setup.args)?.url());
+            let progress = ProgressOutput::new(Verbosity::of(setup.hold.quiet, false), json, name, &url);
             let keeper = Keeper { setup, link, ended, standard_error, progress };
             let done = keeper.acquire_and_keep(blocked).await;
             // Before the foreground process sees the end of the link.
@@ -112,10 +114,10 @@ impl Keeper<'_> {
         let opened = store::open(args)?;
         opened.check_write_rate(timing)?;
         let url = opened.url.clone();
-        let outlived_reports = OutlivedReports::new();
-        let builder = store::coordinator(args).recorder(outlived_reports.clone()).holder(holder.clone());
+        let (reports, progress) = (KeeperReports::new(), &self.progress);
+        let builder = store::coordinator(args).recorder(reports.clone()).holder(holder.clone());
         let coordinator = tokio::select! {
-            connected = store::connect_while_waiting(builder, opened, wait, &signals, self.progress) => connected?,
+            connected = store::connect_while_waiting(builder, opened, wait, &signals, progress) => connected?,
             () = self.foreground_ended() => return Ok(0),
             () = self.subject_ended() => return Err(subject.ended_early()),
         };
@@ -123,7 +125,7 @@ impl Keeper<'_> {
             coordinator: &coordinator,
             key,
             url: &url,
-            progress: self.progress,
+            progress,
             wait: *wait,
             taking: None,
             quiet: hold.quiet,
@@ -131,10 +133,11 @@ impl Keeper<'_> {
             outlived: OutlivedCommands {
                 coordinator: &coordinator,
                 url: &url,
-                progress: self.progress,
-                reports: &outlived_reports,
+                progress,
+                reports: &reports.outlived,
                 limit: hold.orphan_wait,
             },
+            trouble: StoreTrouble { progress, errors: &reports.errors },
         };
         // The end of the keeper is not the end of the script, so no contender may conclude anything from it.
         let request =
@@ -161,6 +164,7 @@ impl Keeper<'_> {
                 return Err(failure);
             }
         };
+        self.progress.grant(lease);
         self.standard_error.keep_or_close();
         let ended = tokio::select! {
             () = self.subject_ended() => None,
@@ -258,8 +262,6 @@ impl Keeper<'_> {
         self.progress.say(&Notice {
             name: "lost",
             fields: json!({
-                "key": lease.key().as_str(),
-                "token": lease.token().get(),
                 "why": loss.word(),
                 "signal": name_of(hold.signal),
                 "processes": count,

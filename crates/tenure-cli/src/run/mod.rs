@@ -35,12 +35,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io};
 
+use serde_json::json;
 use tenure::{Holder, Key, Prefix, Timing};
 
 use crate::args::{Announcement, Args, Run, Supervision};
 use crate::exit::Failure;
 use crate::keeper_reports::KeeperReports;
-use crate::progress::{ProgressOutput, Verbosity};
+use crate::progress::{Importance, Notice, ProgressOutput, Verbosity};
 use crate::signals::Blocked;
 use crate::wait_limit::WaitLimit;
 use crate::{panics, published_process, store};
@@ -90,7 +91,8 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
         Some(_) => Prefix::of_group(&key)?.to_string(),
         None => key.to_string(),
     };
-    let mark = LeaseMark::of(&store::choose(args)?.identity(), &marked);
+    let chosen = store::choose(args)?;
+    let mark = LeaseMark::of(&chosen.identity(), &marked);
     // Both before the first thread: a fork copies only one thread, and threads inherit the signal mask.
     let launch = Launch::start(timing, lateness_meter, mark, caller, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
@@ -116,6 +118,12 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
         let url = opened.url.clone();
         let verbosity = Verbosity::of(run.quiet, run.supervision.verbose);
         let progress = &ProgressOutput::new(verbosity, run.supervision.json, key.as_str(), &url);
+        progress.say(&Notice {
+            name: "connecting",
+            fields: json!({ "store_from": chosen.origin() }),
+            sentence: format!("connecting to {}", chosen.url_and_origin()),
+            importance: Importance::Verbose,
+        });
         let coordinator = store::connect_while_waiting(builder, opened, &wait, &signals, progress).await?;
         let connected_run = ConnectedRun {
             run,

@@ -59,7 +59,7 @@ impl<'a> RenewalMessages<'a> {
                 if again { " again" } else { "" },
                 duration::at_least(left)
             ),
-            importance: if again { Importance::News } else { Importance::Frequent },
+            importance: if again { Importance::News } else { Importance::Verbose },
         });
     }
 }
