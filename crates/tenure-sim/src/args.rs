@@ -39,7 +39,7 @@ without the debug assertions of that profile it refuses to run (78).
   --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, ticks,
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
                 scripts, restarts, liars, fairness, calm; in the world of the primitives: primitives (all of them),
-                elected-twins, elected-in-turn, sets, keys, slots
+                elected-twins, elected-in-turn, sets, keys, slots, jobs
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 

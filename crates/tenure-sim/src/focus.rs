@@ -46,7 +46,7 @@ pub enum Focus {
     Fairness,
     /// Only faults that no holder may notice.
     Calm,
-    /// The world of the primitives: any mixture of elections, slots, plain keys and sets.
+    /// The world of the primitives: any mixture of elections, slots, plain keys, sets and jobs.
     Primitives,
     /// Elections among nodes of the same name.
     ElectedTwins,
@@ -58,6 +58,8 @@ pub enum Focus {
     Keys,
     /// Groups of slots that are resized often.
     Slots,
+    /// Jobs that run once per period.
+    Jobs,
 }
 
 impl Focus {
@@ -90,6 +92,7 @@ impl Focus {
         Self::Sets,
         Self::Keys,
         Self::Slots,
+        Self::Jobs,
     ];
 
     /// Name on the command line.
@@ -122,6 +125,7 @@ impl Focus {
             Self::Sets => "sets",
             Self::Keys => "keys",
             Self::Slots => "slots",
+            Self::Jobs => "jobs",
         }
     }
 
@@ -135,6 +139,7 @@ impl Focus {
                 | Self::Sets
                 | Self::Keys
                 | Self::Slots
+                | Self::Jobs
         )
     }
 

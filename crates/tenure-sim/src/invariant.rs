@@ -31,6 +31,8 @@ pub enum Invariant {
     K2,
     /// A set of leases is believed only while every lease of it is held.
     A1,
+    /// A job is not granted again before the period after its last success, and only a reported success counts.
+    J1,
     /// After healing, the key is held again within two ttl and one call timeout.
     L1,
     /// A freed slot is taken in time by a contender that waits.
@@ -61,6 +63,7 @@ impl Invariant {
             Self::K1 => "a change replaces exactly the entry that it expects",
             Self::K2 => "only the owner renews or releases an entry",
             Self::A1 => "a set is believed only while all of it is held",
+            Self::J1 => "a job that succeeded is not granted again within its period",
             Self::L1 => "after healing, the key is held again in time",
             Self::L3 => "a freed slot is taken in time",
             Self::L4 => "no lease is lost below the fault threshold",
@@ -87,6 +90,7 @@ impl fmt::Display for Invariant {
             Self::K1 => "K1",
             Self::K2 => "K2",
             Self::A1 => "A1",
+            Self::J1 => "J1",
             Self::L1 => "L1",
             Self::L3 => "L3",
             Self::L4 => "L4",

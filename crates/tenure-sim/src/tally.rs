@@ -150,6 +150,10 @@ counted! {
         SetHeld: 30_000, "set of leases held";
         SetDenied: 25_000, "set of leases denied, everything released";
         SetLost: 800, "set of leases ended by the loss of one";
+        JobSucceeded: 300, "success of a job recorded";
+        JobDueAgain: 500, "job granted again after its period";
+        JobSkipped: 4_000, "job skipped, because its period was not over";
+        JobUnclear: 10_000, "job refused, because the clocks of the store and of the process differ";
     }
 }
 

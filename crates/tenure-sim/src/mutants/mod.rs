@@ -9,6 +9,7 @@ mod elections;
 mod entries;
 mod fences;
 mod groups;
+mod jobs;
 mod quarantines;
 mod several;
 mod stubborn;
@@ -278,6 +279,13 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::L1, &several::CallersOrder),
     sets("set-keeps-part", "a set that was denied keeps the leases that were granted",
         Invariant::S11, &several::KeepsPart),
+    // ── once per period ──
+    rule("always-due", "a job is granted although its period is not over",
+        Invariant::J1, Focus::Jobs, &jobs::AlwaysDue),
+    rule("due-by-the-wall-clock", "a job is due by the clock of the contender",
+        Invariant::J1, Focus::Jobs, &jobs::DueByTheWallClock),
+    rule("failures-count", "every release records a success",
+        Invariant::J1, Focus::Jobs, &jobs::FailuresCount),
     // ── plain keys ──
     keys("revision-reused", "a change keeps the revision of the entry before it",
         Invariant::S1, &entries::RevisionReused),

@@ -246,7 +246,8 @@ impl Store {
         Version::new(text.as_str())
     }
 
-    fn time(&self, now: u64) -> Option<StoreTime> {
+    /// The time that its clock shows, if it has one.
+    pub(crate) fn time(&self, now: u64) -> Option<StoreTime> {
         let passed = now + self.stepped;
         let shown = passed - passed.checked_rem(self.kind.tick).unwrap_or(0);
         let time = StoreTime::from_micros(self.kind.epoch + shown / MICRO);

@@ -6,6 +6,7 @@ use tenure_core::machine::{Denied, Lost};
 
 use super::campaigns::Campaign;
 use super::happening::{Happening, Port};
+use super::jobs::JobUser;
 use super::key_users::KeyUser;
 use super::phases::Stretch;
 use super::sets::SetUser;
@@ -32,6 +33,7 @@ pub(super) enum ActorRole {
     Key(KeyUser),
     Slot(SlotUser),
     Resizer(Resizer),
+    Job(JobUser),
 }
 
 /// A report of a lease to its actor.
@@ -72,6 +74,7 @@ impl PrimitivesWorld<'_> {
             ActorRole::Key(_) => self.key_user_starts(actor),
             ActorRole::Slot(_) => self.slot_user_starts(actor),
             ActorRole::Resizer(_) => self.resizer_starts(actor),
+            ActorRole::Job(_) => self.job_user_starts(actor),
         }
     }
 
@@ -98,7 +101,7 @@ impl PrimitivesWorld<'_> {
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_wakes(actor),
             ActorRole::Slot(_) => self.slot_user_wakes(actor),
-            ActorRole::Set(_) | ActorRole::Key(_) | ActorRole::Resizer(_) => {}
+            ActorRole::Set(_) | ActorRole::Key(_) | ActorRole::Resizer(_) | ActorRole::Job(_) => {}
         }
     }
 
@@ -113,6 +116,7 @@ impl PrimitivesWorld<'_> {
             ActorRole::Key(_) => self.key_user_notified(actor, port, notice),
             ActorRole::Slot(_) => self.slot_user_notified(actor, port, notice),
             ActorRole::Resizer(_) => self.resizer_notified(actor, port, notice),
+            ActorRole::Job(_) => self.job_user_notified(actor, port, notice),
         }
         if left {
             self.callers[port.caller as usize] = None;
@@ -128,6 +132,7 @@ impl PrimitivesWorld<'_> {
             ActorRole::Key(user) => user.dies(),
             ActorRole::Slot(user) => user.dies(),
             ActorRole::Resizer(resizer) => resizer.dies(),
+            ActorRole::Job(user) => user.dies(),
         }
     }
 

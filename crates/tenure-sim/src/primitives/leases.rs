@@ -24,6 +24,17 @@ use crate::time::MICRO;
 impl PrimitivesWorld<'_> {
     /// Starts to acquire the lease of a key.
     pub(super) fn acquires(&mut self, actor: usize, key: usize, patience: Patience) -> Port {
+        self.acquires_once_per(actor, key, patience, None)
+    }
+
+    /// Starts to acquire the lease of a key, unless its last success began less than a period ago.
+    pub(super) fn acquires_once_per(
+        &mut self,
+        actor: usize,
+        key: usize,
+        patience: Patience,
+        once_per: Option<Duration>,
+    ) -> Port {
         let node = &self.nodes[self.actors[actor].process];
         let params = AcquireParams {
             holder: Arc::clone(&node.holder),
@@ -39,7 +50,7 @@ impl PrimitivesWorld<'_> {
             manual: false,
             hint_pause: node.member.timing.retry(),
             heed: Heed::Ttl,
-            once_per: None,
+            once_per,
             mode: AcquireMode::Wait,
         };
         let machine = Machine::with_rules(params, self.seed.rules);
@@ -129,6 +140,7 @@ impl PrimitivesWorld<'_> {
         }
         let verdict = self.judges[key].applies(self.now, self.writes_applied, write);
         self.verdicts.judge(self.now, Invariant::S1, verdict);
+        self.judge_job(key, before, write);
         if let Some(group) = self.plan.group_of(key).filter(|group| self.plan.size_key(*group) == key)
             && write.purpose == Purpose::Grant
         {

@@ -1,5 +1,5 @@
-//! The simulated world of the primitives: elections, groups of slots, plain keys and sets of leases, and the leases
-//! under them, on many keys of one store.
+//! The simulated world of the primitives: elections, groups of slots, plain keys, sets of leases and jobs that
+//! run once per period, and the leases under them, on many keys of one store.
 //!
 //! The code under test is the production lease machine and the pure machines of the primitives. The world is their
 //! driver. It shares clocks, network, store and faults with the world of one key, which examines the lease itself.
@@ -11,6 +11,7 @@ mod campaigns;
 mod entries;
 mod faults;
 mod happening;
+mod jobs;
 mod judges;
 mod key_users;
 mod leases;
@@ -84,6 +85,8 @@ pub(crate) struct PrimitivesWorld<'a> {
     writes_applied: u64,
     /// Reports of machines to their actors that were not handled yet.
     notices: VecDeque<(Port, Notice)>,
+    /// The terms whose holders reported a success.
+    reported: Vec<tenure_core::record::Nonce>,
     /// Reused for every step of a machine.
     effects: Vec<Effect>,
 }
@@ -119,6 +122,7 @@ impl<'a> PrimitivesWorld<'a> {
             counted_since: 0,
             writes_applied: 0,
             notices: VecDeque::new(),
+            reported: Vec::new(),
             effects: Vec::new(),
             seed,
             plan,
@@ -155,6 +159,7 @@ impl<'a> PrimitivesWorld<'a> {
         self.set_users_appear();
         self.key_users_appear();
         self.slot_users_appear();
+        self.job_users_appear();
         self.watchers_appear();
         for actor in 0..self.actors.len() {
             let ttl = self.nodes[self.actors[actor].process].member.ttl();

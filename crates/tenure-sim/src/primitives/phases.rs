@@ -78,7 +78,9 @@ impl PrimitivesWorld<'_> {
                 .filter(|caller| caller.tenancy_ref().is_some_and(|it| it.deadline.is_some()));
             if let Some(actor) = caller.map(|caller| caller.actor) {
                 let event = match &self.actors[actor].role {
-                    ActorRole::Campaign(_) | ActorRole::Slot(_) => Happening::Release(port),
+                    ActorRole::Campaign(_) | ActorRole::Slot(_) | ActorRole::Job(_) => {
+                        Happening::Release(port)
+                    }
                     ActorRole::Key(_) | ActorRole::Resizer(_) => continue,
                     ActorRole::Set(_) => Happening::ReleaseSet { process: port.process, actor: actor as u16 },
                 };
@@ -107,6 +109,7 @@ impl PrimitivesWorld<'_> {
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.step_lease(port, Input::Release),
             ActorRole::Slot(_) => self.slot_user_releases(actor, port),
+            ActorRole::Job(_) => self.job_user_releases(port),
             ActorRole::Set(_) | ActorRole::Key(_) | ActorRole::Resizer(_) => {}
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub(super) names: usize,
     /// Number of plain keys.
     pub(super) plain: usize,
+    /// Number of jobs that run once per period.
+    pub(super) jobs: usize,
     /// The first size of each group of slots.
     pub(super) groups: Vec<u16>,
     /// Mean time between two resizes of a group.
@@ -59,6 +61,7 @@ impl Plan {
             watchers: 0,
             names: 0,
             plain: 0,
+            jobs: 0,
             groups: Vec::new(),
             resize_every: rng.pick(&[10, 60, 300]) * SECOND,
             rest_most: rng.pick(&[5, 100, 400]),
@@ -66,6 +69,9 @@ impl Plan {
             fairness: 12,
             members,
         };
+        if focus == Focus::Jobs {
+            plan.store.gets_floors();
+        }
         for topic in Topic::of(focus, rng) {
             plan.add(rng, topic);
         }
@@ -85,6 +91,8 @@ impl Plan {
                 let groups = rng.between(1, 2);
                 self.groups = (0..groups).map(|_| rng.between(1, u64::from(LARGEST_GROUP)) as u16).collect();
             }
+            // A store without a clock refuses them.
+            Topic::Jobs => self.jobs = if self.store.has_floors() { 1 } else { 0 },
             Topic::Sets => self.names = rng.between(2, 4) as usize,
         }
     }
@@ -137,7 +145,7 @@ impl Plan {
 
     /// Number of keys.
     pub(super) fn keys(&self) -> usize {
-        self.plain_keys().end + self.groups.len() * KEYS_OF_GROUP
+        self.job_keys().end
     }
 
     /// The key of the size of a group.
@@ -184,6 +192,23 @@ impl Plan {
     pub(super) fn plain_keys(&self) -> std::ops::Range<usize> {
         let first = self.name_keys().end;
         first..first + self.plain
+    }
+
+    /// The keys of the jobs.
+    pub(super) fn job_keys(&self) -> std::ops::Range<usize> {
+        let first = self.plain_keys().end + self.groups.len() * KEYS_OF_GROUP;
+        first..first + self.jobs
+    }
+
+    /// The period of the jobs.
+    pub(super) fn period(&self) -> u64 {
+        4 * self.longest_ttl()
+    }
+
+    /// Longest time by which a job may be due too early: contenders advance the time of the store, which may show whole
+    /// seconds, on their own clocks.
+    pub(super) fn due_tolerance(&self) -> u64 {
+        self.longest_ttl() / 2 + 2 * self.store.tick
     }
 
     /// The keys of the names of the sets.

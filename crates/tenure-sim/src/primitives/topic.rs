@@ -8,9 +8,11 @@ pub(super) enum Topic {
     Sets,
     Keys,
     Slots,
+    Jobs,
 }
 
 impl Topic {
+    /// Those of which every mixture has at least one.
     const ALL: &[Self] = &[Self::Elections, Self::Sets, Self::Keys, Self::Slots];
 
     /// The primitives of a seed: one or several of them without a focus.
@@ -20,11 +22,13 @@ impl Topic {
             Focus::Sets => vec![Self::Sets],
             Focus::Keys => vec![Self::Keys],
             Focus::Slots => vec![Self::Slots],
+            Focus::Jobs => vec![Self::Jobs],
             _ => {
                 let first = rng.pick(Self::ALL);
                 let others = Self::ALL.iter().copied().filter(|topic| *topic != first);
                 let others: Vec<Self> = others.filter(|_| rng.chance(300)).collect();
-                [vec![first], others].concat()
+                let jobs = rng.aside().chance(200).then_some(Self::Jobs);
+                [vec![first], others, jobs.into_iter().collect()].concat()
             }
         }
     }

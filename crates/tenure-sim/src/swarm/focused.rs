@@ -20,7 +20,8 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
         | Focus::ElectedInTurn
         | Focus::Sets
         | Focus::Keys
-        | Focus::Slots => {}
+        | Focus::Slots
+        | Focus::Jobs => {}
         Focus::Clocks => clocks(swarm),
         Focus::SlowReads => slow_reads(swarm, rng),
         Focus::Witnesses => witnesses(swarm, rng),

@@ -41,6 +41,12 @@ impl StoreKind {
         }
     }
 
+    /// Gives it a clock that was set, unless it has one.
+    pub(crate) fn gets_floors(&mut self) {
+        self.clock = self.clock.max(StoreClock::Floors);
+        self.epoch = YEAR_2026;
+    }
+
     /// True if its clock gives a floor for tokens.
     pub(crate) fn has_floors(&self) -> bool {
         self.clock > StoreClock::Nothing && self.epoch == YEAR_2026

@@ -3,6 +3,7 @@
 
 mod a1_sets;
 mod entries;
+mod j1_period;
 mod k1_revisions;
 mod k2_owners;
 mod l5_full_group;
@@ -12,6 +13,7 @@ mod s4_slots;
 
 pub(super) use a1_sets::{believes_only_whole, ends_with_first_loss, leaves_nothing_held};
 pub(super) use entries::{Entries, EntryWrite};
+pub(super) use j1_period::{is_due, was_reported};
 pub(super) use l5_full_group::reads_are_few;
 pub(super) use l6_turns::Turns;
 pub(super) use ledger::AppliedWrite;
