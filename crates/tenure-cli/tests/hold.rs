@@ -251,14 +251,17 @@ fn a_thief_that_asks_is_granted_the_lease_when_the_script_has_ended_and_not_befo
 #[test]
 fn a_script_whose_store_does_not_answer_is_signalled_before_the_lease_is_over() {
     let world = World::new("hold-outage");
-    let script = trapping(&world, "sh", "--ttl 3s --signal USR1", "echo trapped >trapped; exit 3");
+    let script = trapping(&world, "sh", "--ttl 9s --signal USR1 --json", "echo trapped >trapped; exit 3");
     let lock = world.lock_of("job");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     // The trap ends the script, and its message follows.
     assert_eq!(world.told("trapped"), "trapped");
     drop(lock);
-    let parts = ["is about to run out: no renewal succeeded in time", "USR1 was sent to 2 processes"];
-    said(&ended_after_loss(&world, script), 3, &parts);
+    let ran = ended_after_loss(&world, script);
+    said(&ran, 3, &["runs out in at most ", "no renewal succeeded in time", "USR1 was sent to 2 processes"]);
+    let event: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!((&event["event"], &event["why"]), (&"lost".into(), &"not_renewed".into()));
+    assert!(event["left_ms"].as_u64() > Some(0), "{event}");
 }
 
 #[test]
@@ -334,12 +337,19 @@ fn a_foreground_process_that_is_killed_while_it_waits_leaves_nothing_granted() {
     let world = World::new("hold-wait");
     let handle = other_holder(&world);
     for signal in [Signal::KILL, Signal::TERM, Signal::INT] {
-        let hold = waiting(&world);
-        let keeper = children_of(hold.process().number).into_iter().find_map(Process::of).unwrap();
-        hold.process().send(signal);
-        let ran = hold.end();
-        assert_eq!((ran.code, ran.text()), (128 + signal.as_raw(), ""));
+        let code = format!("code-{}", signal.as_raw());
+        // The script lives on, and has the descriptor.
+        let text =
+            format!(r#"exec 9>>lock; "$TENURE" hold job --fd 9 --json; echo $? >{code}; exec sleep 1000"#);
+        let script = world.start(script(&world, "sh", &text));
+        wait_until("it waits", || script.err_so_far().contains(r#""event":"waiting""#));
+        let only_child = |parent: i32| Process::of(children_of(parent)[0]).unwrap();
+        let foreground = only_child(script.process().number);
+        let keeper = only_child(foreground.number);
+        foreground.send(signal);
+        assert_eq!(world.told(&code), (128 + signal.as_raw()).to_string());
         keeper.dies_within(PATIENCE);
+        assert_eq!(script.out_so_far(), "");
     }
     let token = world.record("job").unwrap().token;
     assert_eq!(tenure(&world, &["release", &handle]).code, 0);

@@ -33,7 +33,7 @@ use crate::run::title;
 use crate::signals::{self, Blocked};
 use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
-use crate::{descriptors, output, panics, store};
+use crate::{descriptors, duration, output, panics, store};
 
 /// Parameters of a keeper.
 #[derive(Debug)]
@@ -241,8 +241,9 @@ impl Keeper<'_> {
                 why = lease.lost() => return Loss::Lost(why),
                 Some(_) = renewals.next() => {}
                 () = clock.sleep_until(stop_at) => {
-                    if lease.remaining() <= least {
-                        return Loss::NotRenewed;
+                    let left = lease.remaining();
+                    if left <= least {
+                        return Loss::NotRenewed { left };
                     }
                 }
             }
@@ -263,6 +264,7 @@ impl Keeper<'_> {
             name: "lost",
             fields: json!({
                 "why": loss.word(),
+                "left_ms": duration::millis_up(loss.left()),
                 "signal": name_of(hold.signal),
                 "processes": count,
                 "message": sentence,
