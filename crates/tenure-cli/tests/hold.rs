@@ -387,6 +387,15 @@ fn a_foreground_process_that_is_stopped_does_not_keep_the_lease_for_nothing() {
 }
 
 #[test]
+fn a_keeper_that_is_killed_during_the_wait_is_reported() {
+    let world = World::new("hold-keeper-wait");
+    other_holder(&world);
+    let hold = waiting(&world);
+    keeper(&world).send(Signal::KILL);
+    said(&hold.end(), 69, &["the keeper of lease job was killed before it held the lease"]);
+}
+
+#[test]
 fn a_process_that_ends_during_the_wait_ends_the_wait() {
     let world = World::new("hold-pid-wait");
     other_holder(&world);
@@ -410,6 +419,8 @@ fn another_holder_gives_75_or_the_chosen_code() {
     said(&hold("--wait 200ms"), 75, &["held by them", "wait longer"]);
     said(&hold("-w 0.2"), 75, &["held by them"]);
     said(&hold("-n -E 9"), 9, &["held by them"]);
+    let ignoring = r#"trap '' CHLD; exec 9>>lock; "$TENURE" hold job --fd 9 -n"#;
+    said(&world.ran(script(&world, "sh", ignoring)), 75, &["held by them"]);
     let quiet = hold("-nq");
     assert_eq!((quiet.code, quiet.err.as_str(), quiet.text()), (75, "", ""));
     world.is_empty_soon();
