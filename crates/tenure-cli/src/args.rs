@@ -208,13 +208,13 @@ pub(crate) struct Taking {
 pub(crate) struct Hold {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
-    /// Release the lease when the last process has closed this descriptor, 3 or above: the script opens it with exec 9>>FILE
+    /// Release the lease when the last process has closed this descriptor, which the script opens with exec 9>>FILE
     #[arg(long, value_name = "N", conflicts_with = "pid")]
     pub(crate) fd: Option<i32>,
     /// Renew the lease until this process has ended, and then let it lapse by its ttl
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<i32>,
-    /// Signal to the processes that have the descriptor, or to PID, if the lease is lost: a name or a number, as for kill
+    /// Signal to the processes with the descriptor, or to PID, if the lease is lost: a name or a number, as for kill
     #[arg(long, value_name = "SIGNAL", default_value = "TERM", value_parser = hold::parse_signal)]
     pub(crate) signal: Signal,
     /// Duration of the lease without a renewal

@@ -173,23 +173,24 @@ Examples:
   tenure hold backup --fd 9 --no-wait || exit  exit 75 if it is held
   tenure hold backup --pid $$                  without a file: see below
 
-hold prints the token and returns when the lease is granted. A keeper stays in the background and renews the lease, however \
-long a step takes.
+hold prints the token and returns when the lease is granted. A keeper stays in the background and renews the lease, \
+however long a step takes.
 
-With --fd, the lease is bound to a file that the script has open for writing. The processes that the script starts inherit \
-the descriptor. When the last of them has closed it, or has ended or was killed, the keeper releases the lease at once. A \
-daemon that should not keep the lease is started with 9>&-. Nothing is written to the file, and several scripts may use one.
+With --fd, the lease is bound to a file that the script has open for writing. The processes that the script starts \
+inherit the descriptor. When the last of them has closed it, or has ended or was killed, the keeper releases the \
+lease at once. A daemon that should not keep the lease is started with 9>&-. Nothing is written to the file, and \
+several scripts may use one.
 
-With --pid, the keeper renews until that process has ended. It does not release the lease, because other processes of the \
-script may go on: the lease lapses by its ttl.
+With --pid, the keeper renews until that process has ended. It does not release the lease, because other processes of \
+the script may go on: the lease lapses by its ttl.
 
-If the lease is lost, or no renewal has succeeded when 5s or a third of the ttl are left, the keeper sends TERM to all \
-processes that have the descriptor, or to PID, and exits with 76. --signal chooses another signal. The keeper sends it once, \
-and no KILL follows. It says so on standard error, unless that was the pipe of $(… 2>&1).
+If the lease is lost, or no renewal has succeeded when 5s or a third of the ttl are left, the keeper sends TERM to \
+all processes that have the descriptor, or to PID, and exits with 76. --signal chooses another signal. The keeper \
+sends it once, and no KILL follows. It says so on standard error, unless that was the pipe of $(… 2>&1).
 
-A script does not notice if its keeper is stopped or killed: then the lease lapses. tenure run has a watchdog for this, \
-and ends the script in time, so prefer it. Send the token with every write: export TENURE_NAME=backup TENURE_TOKEN=$token for \
-tenure fence. The keeper is called lease-keeper, so pkill tenure does not end it.
+A script does not notice if its keeper is stopped or killed: then the lease lapses. tenure run has a watchdog for \
+this, and ends the script in time, so prefer it. Send the token with every write: export TENURE_NAME=backup \
+TENURE_TOKEN=$token for tenure fence. The keeper is called lease-keeper, so pkill tenure does not end it.
 
 ",
     exit_codes!(

@@ -450,7 +450,8 @@ fn json_has_lease_token_and_the_process_id_of_the_keeper() {
 fn a_command_substitution_ends_although_the_keeper_stays() {
     in_each_shell("hold-substitution", |world, shell| {
         // With 2>&1, standard error of the keeper would be the pipe that the shell reads to its end.
-        let text = r#"exec 9>>lock; token=$("$TENURE" hold job --fd 9 2>&1) || exit; echo $token; "$TENURE" status job"#;
+        let text = r#"exec 9>>lock; token=$("$TENURE" hold job --fd 9 2>&1) || exit
+            echo $token; "$TENURE" status job"#;
         let ran = world.ran(script(world, shell, text));
         assert_eq!((ran.code, ran.err.as_str()), (0, ""));
         let token = world.record("job").unwrap().token;
@@ -529,7 +530,8 @@ fn a_hold_that_fails_leaves_no_lock_on_the_file() {
 fn a_script_can_execute_itself_under_run() {
     in_each_shell("hold-self", |world, shell| {
         let text = format!(
-            "#!/usr/bin/env {shell}\n[ \"${{TENURE_NAME-}}\" = job ] || exec \"$TENURE\" run job -- {shell} \"$0\" \"$@\"\n\
+            "#!/usr/bin/env {shell}\n\
+             [ \"${{TENURE_NAME-}}\" = job ] || exec \"$TENURE\" run job -- {shell} \"$0\" \"$@\"\n\
              echo \"$TENURE_NAME $TENURE_TOKEN $1\"\n"
         );
         fs::write(world.path("work"), text).unwrap();

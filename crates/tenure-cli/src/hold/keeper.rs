@@ -349,6 +349,6 @@ fn no_keeper(error: io::Error) -> Failure {
     ))
 }
 
-/// The name in `ps`. It differs from the name of the command, as that of the watchdog of `tenure run` does: `pkill tenure`
-/// does not end it, because the script would not notice.
+/// The name in `ps`. It differs from the name of the command, as that of the watchdog of `tenure run` does: `pkill
+/// tenure` does not end it, because the script would not notice.
 const TITLE: &str = "lease-keeper";

@@ -5,8 +5,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// One byte of a file, locked for an open file description. The kernel frees it when the last copy of the description is
-/// closed, and shows it in the `fdinfo` of each process that has a copy.
+/// One byte of a file, locked for an open file description. The kernel frees it when the last copy of the description
+/// is closed, and shows it in the `fdinfo` of each process that has a copy.
 ///
 /// Its place is random and far behind the end of the file, so that two scripts with one file do not meet. The locks are
 /// advisory: no content is there.

@@ -2,7 +2,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::thread;
 
 use rustix::event::poll;
@@ -34,8 +33,15 @@ impl LockedDescriptor {
         if let Some(name) = usize::try_from(number).ok().and_then(|number| standard.get(number)) {
             return Err(wrong(&format!("is standard {name}, which the script needs: use {EXAMPLE}")));
         }
-        let scripts = copy_descriptor(number)
-            .map_err(|_| wrong(&format!("is not open: open a file before, with {EXAMPLE}")))?;
+        let scripts = copy_descriptor(number).map_err(|error| {
+            if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) {
+                wrong(&format!("is not open: open a file before, with {EXAMPLE}"))
+            } else {
+                Failure::unavailable(format!(
+                    "descriptor {number} cannot be used: {error}. Check the limit on open files"
+                ))
+            }
+        })?;
         let kind = fstat(&scripts).map(|stat| FileType::from_raw_mode(stat.st_mode));
         if kind != Ok(FileType::RegularFile) {
             let is = kind.map_or("no file", name_of);
@@ -54,25 +60,13 @@ impl LockedDescriptor {
             }
             _ => cannot(error),
         })?;
-        // O_APPEND, because a file may allow nothing else.
-        let again = format!("/proc/self/fd/{}", scripts.as_raw_fd());
-        let own = File::options().append(true).custom_flags(OFlags::CLOEXEC.bits() as i32).open(again);
-        let own = own.map_err(|error| {
-            wrong(&format!(
-                "is of a file that cannot be opened again: {error}. Use a file that this user may write"
-            ))
-        })?;
-        // Some file systems accept a lock that no other process sees.
-        if !byte.is_locked_elsewhere(&own).map_err(cannot)? {
-            return Err(wrong("is of a file whose locks have no effect: use a file on a local disk"));
+        match open_again(&scripts, byte, wrong) {
+            Ok(own) => Ok(Self { number, byte, scripts: Some(scripts), own }),
+            Err(failure) => {
+                let _ = byte.unlock(&scripts);
+                Err(failure)
+            }
         }
-        if !openers::shows(byte, scripts.as_raw_fd()) {
-            return Err(Failure::misconfigured(
-                "/proc does not show which processes have a lock, so tenure could not signal them if the lease is lost: \
-                 mount the /proc of this pid namespace, or use tenure run",
-            ));
-        }
-        Ok(Self { number, byte, scripts: Some(scripts), own })
     }
 
     pub(super) fn number(&self) -> RawFd {
@@ -117,6 +111,28 @@ impl LockedDescriptor {
         thread::Builder::new().name("lease-descriptor".to_owned()).spawn(waiting)?;
         Ok(reader.into())
     }
+}
+
+/// Opens the file once more, and verifies that the lock of the first description is seen there.
+fn open_again(scripts: &OwnedFd, byte: LockedByte, wrong: impl Fn(&str) -> Failure) -> Result<File, Failure> {
+    // O_APPEND, because a file may allow nothing else.
+    let path = format!("/proc/self/fd/{}", scripts.as_raw_fd());
+    let own = File::options().append(true).open(path).map_err(|error| {
+        wrong(&format!(
+            "is of a file that cannot be opened again: {error}. Use a file that this user may write"
+        ))
+    })?;
+    // Some file systems accept a lock that no other process sees.
+    if !byte.is_locked_elsewhere(&own).unwrap_or(false) {
+        return Err(wrong("is of a file whose locks have no effect: use a file on a local disk"));
+    }
+    if !openers::shows(byte, scripts.as_raw_fd()) {
+        return Err(Failure::misconfigured(
+            "/proc does not show which processes have a lock, so tenure could not signal them if the lease is lost: \
+             mount the /proc of this pid namespace, or use tenure run",
+        ));
+    }
+    Ok(own)
 }
 
 fn name_of(kind: FileType) -> &'static str {

@@ -1,8 +1,8 @@
 //! `tenure hold`: a lease for a shell script, which a process in the background renews while the script lives.
 //!
-//! Two processes. The *foreground process* is the command that the script waits for: it checks the arguments, and prints
-//! the token. The *keeper* is its child. It acquires the lease, renews it while the script has a descriptor open or a
-//! process lives, and signals them if the lease is lost.
+//! Two processes. The *foreground process* is the command that the script waits for: it checks the arguments, and
+//! prints the token. The *keeper* is its child. It acquires the lease, renews it while the script has a descriptor open
+//! or a process lives, and signals them if the lease is lost.
 
 mod foreground;
 mod keeper;

@@ -32,7 +32,8 @@ impl WatchedProcess {
         }
         may_signal(process.as_fd()).map_err(|error| {
             Failure::usage(format!(
-                "process {number} cannot be signalled if the lease is lost: {error}. Name a process of this user, such as $$"
+                "process {number} could not be signalled if the lease is lost: {error}. Name a process of this user, \
+                 such as $$"
             ))
         })?;
         Ok(Self { number, process })

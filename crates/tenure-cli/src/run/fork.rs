@@ -1,5 +1,5 @@
-//! The only `unsafe` code of the command: forking, the disposition of SIGCHLD, a test signal, and a copy of a descriptor
-//! that is known by its number.
+//! The only `unsafe` code of the command: forking, the disposition of SIGCHLD, a test signal, and a copy of a
+//! descriptor that is known by its number.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::{fs, io};
