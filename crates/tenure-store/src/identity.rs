@@ -23,12 +23,16 @@ pub struct Identity {
     /// directory must be on a file system whose locks are local to this kernel. All programs on the machine that use
     /// the store must use the same directory. The store itself ignores files that end in `.witness`.
     pub witness_directory: Option<PathBuf>,
+
+    /// True if the members of the group of [`witness_directory`](Self::witness_directory) share the store: each member
+    /// can then read the witnesses of the others.
+    pub shares_witnesses: bool,
 }
 
 impl Identity {
     /// A store without remembered verdicts and without a directory for witnesses.
     pub fn new(impossible_version: Version) -> Self {
-        Self { impossible_version, place: None, witness_directory: None }
+        Self { impossible_version, place: None, witness_directory: None, shares_witnesses: false }
     }
 
     /// Sets the place.
@@ -39,5 +43,10 @@ impl Identity {
     /// Sets the directory for witnesses.
     pub fn with_witness_directory(self, directory: impl Into<Option<PathBuf>>) -> Self {
         Self { witness_directory: directory.into(), ..self }
+    }
+
+    /// Shares the witnesses with the group of their directory.
+    pub fn with_shared_witnesses(self, shared: bool) -> Self {
+        Self { shares_witnesses: shared, ..self }
     }
 }

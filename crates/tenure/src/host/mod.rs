@@ -3,10 +3,10 @@
 pub(crate) mod checksum;
 pub(crate) mod disk;
 pub(crate) mod entropy;
+pub(crate) mod file_rights;
 pub(crate) mod fork;
 pub(crate) mod inotify;
 pub(crate) mod logbook;
-pub(crate) mod owner;
 pub(crate) mod pause;
 mod process_holder;
 mod this_process;

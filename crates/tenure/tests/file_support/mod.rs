@@ -86,6 +86,9 @@ const PATIENCE: i64 = 30;
 
 pub(crate) const DIRECTORY: &str = "TENURE_TEST_PUPPET_IN";
 
+/// If it is set, the puppet shares the store with the group of the directory.
+pub(crate) const SHARED: &str = "TENURE_TEST_PUPPET_SHARES";
+
 /// Another process with the store open, which executes orders from its stdin. See [`be_a_puppet`].
 pub(crate) struct Puppet {
     child: Child,
@@ -101,7 +104,12 @@ impl Puppet {
     }
 
     /// `command` runs this test binary.
-    pub(crate) fn start_with(mut command: Command, directory: &Path) -> Self {
+    pub(crate) fn start_with(command: Command, directory: &Path) -> Self {
+        Self::try_start_with(command, directory).unwrap_or_else(|refusal| panic!("{refusal}"))
+    }
+
+    /// The same; the error is that of a store that cannot be opened.
+    pub(crate) fn try_start_with(mut command: Command, directory: &Path) -> Result<Self, String> {
         let mut child = command
             .args(["--ignored", "--exact", "puppet", "--nocapture"])
             .env(DIRECTORY, directory)
@@ -112,8 +120,9 @@ impl Puppet {
         let orders = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut puppet = Self { child, orders, answers, worker: String::new() };
-        puppet.worker = puppet.answer().expect("it starts").strip_prefix("ready ").unwrap().to_owned();
-        puppet
+        let said = puppet.answer().expect("it starts");
+        puppet.worker = said.strip_prefix("ready ").ok_or(said.clone())?.to_owned();
+        Ok(puppet)
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -197,7 +206,12 @@ impl Drop for Puppet {
 /// The body of a test named `puppet`: does nothing, unless this process is a puppet.
 pub(crate) fn be_a_puppet() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    let store = File::open(directory).unwrap();
+    let builder = File::builder();
+    let builder = if std::env::var_os(SHARED).is_some() { builder.share_with_group() } else { builder };
+    let store = match builder.open(directory) {
+        Ok(store) => store,
+        Err(error) => return println!("> {error}"),
+    };
     block_on(async {
         // Starts the worker thread that waits for the disk.
         let _ = store.get(&key("unused")).await;

@@ -156,7 +156,7 @@ fn is_usable(place: &Place, name: &str, file: &OwnedFd) -> Result<Stat, FenceErr
         "it is not a plain file".to_owned()
     } else if status.st_nlink > 1 {
         format!("it has {} names, and writing to it would change another file", status.st_nlink)
-    } else if owner != 0 && !place.directory().may_own(owner) && !data_owner()? {
+    } else if owner != 0 && !place.directory().may_own(&status) && !data_owner()? {
         format!("it belongs to user {owner}, who owns neither the file nor its directory")
     } else {
         return Ok(status);

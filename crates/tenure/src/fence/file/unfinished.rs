@@ -46,7 +46,7 @@ impl<'p> Unfinished<'p> {
             // Its writer may have renamed it since: then the locked file is the fenced one, and not to be emptied.
             let opened = rustix::fs::fstat(&file).map_err(failed)?;
             let is_ours = opened.st_nlink == 1
-                && directory.may_own(opened.st_uid)
+                && directory.may_own(&opened)
                 && directory.status_of(&name).is_ok_and(|there| id(&there) == id(&opened));
             if is_ours {
                 let temporary = Self { place, name, file, renamed: false };

@@ -3,11 +3,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
-use rustix::process::{Gid, Uid};
 use tenure_store::{Reason, StoreError};
 
 use super::io_error::IoError;
-use crate::host::owner::given_to;
+use crate::host::file_rights::{FileRights, MemberRights};
 
 /// An open directory. Every file is reached from its descriptor, by a bare name and without following links.
 #[derive(Debug)]
@@ -18,14 +17,23 @@ pub(crate) struct Directory {
     inode: u64,
     /// Owner of the directory.
     user: u32,
-    /// The user who gets new files, if this process is root and the directory belongs to another user.
-    owner: Option<(Uid, Gid)>,
+    /// Rights of new files.
+    rights: FileRights,
 }
 
 impl Directory {
     pub(crate) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
-        let owner = given_to(status);
-        Self { path, descriptor, device: status.st_dev, inode: status.st_ino, user: status.st_uid, owner }
+        Self::with_rights(path, descriptor, status, FileRights::of_one_user(status))
+    }
+
+    /// A directory whose files have these rights.
+    pub(crate) fn with_rights(path: PathBuf, descriptor: OwnedFd, status: &Stat, rights: FileRights) -> Self {
+        Self { path, descriptor, device: status.st_dev, inode: status.st_ino, user: status.st_uid, rights }
+    }
+
+    /// True if the members of a group share the directory.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.rights, FileRights::Shared(_))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -59,10 +67,21 @@ impl Directory {
         }
     }
 
-    /// True if a file of this user in the directory can come from a program that uses the directory as this one does.
-    pub(crate) fn may_own(&self, user: u32) -> bool {
-        let given = self.owner.map(|(user, _)| user.as_raw());
-        user == self.user || (given.is_none() && user == rustix::process::geteuid().as_raw())
+    /// True if a file with this status in the directory can come from a program that uses the directory as this one
+    /// does.
+    ///
+    /// In a shared directory that is a file of its group to which every member may write: a member who put another file
+    /// here could have changed that file without Tenure.
+    pub(crate) fn may_own(&self, file: &Stat) -> bool {
+        let me = rustix::process::geteuid().as_raw();
+        match self.rights {
+            FileRights::Private => [self.user, me].contains(&file.st_uid),
+            FileRights::GivenTo(..) => file.st_uid == self.user,
+            FileRights::Shared(group) => {
+                let writers = file.st_mode & (GROUP_WRITE | OTHERS_WRITE);
+                file.st_gid == group.as_raw() && writers == GROUP_WRITE
+            }
+        }
     }
 
     /// Opens an existing file.
@@ -72,12 +91,13 @@ impl Directory {
         rustix::fs::openat(self, name, flags, Mode::empty())
     }
 
-    /// Creates a private file.
+    /// Creates a file for the users of the directory.
     pub(crate) fn create(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self, name, flags, Mode::RUSR | Mode::WUSR)?;
-        if let Some((user, group)) = self.owner {
-            rustix::fs::fchown(&file, Some(user), Some(group))?;
+        if let Err(errno) = self.rights.give(&file, MemberRights::Write) {
+            let _ = self.unlink(name);
+            return Err(errno);
         }
         Ok(file)
     }
@@ -125,6 +145,9 @@ impl AsFd for Directory {
         self.descriptor.as_fd()
     }
 }
+
+const GROUP_WRITE: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
 
 /// Number of attempts while the file appears and disappears.
 const TRIES: usize = 8;

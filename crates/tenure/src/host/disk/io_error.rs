@@ -21,6 +21,17 @@ impl IoError {
         Self { what, path: path.display().to_string(), errno, advice: advice(errno) }
     }
 
+    /// The same for an action that only reads.
+    pub(crate) fn reading(what: &'static str, path: &Path, errno: Errno) -> Self {
+        let advice = match errno {
+            Errno::ACCESS | Errno::PERM => {
+                ". Run as its owner, or give this user permission to read it and to search the directories above it"
+            }
+            _ => advice(errno),
+        };
+        Self { advice, ..Self::new(what, path, errno) }
+    }
+
     /// The action that the caller can take.
     pub(crate) fn reason(&self) -> Reason {
         reason(self.errno)

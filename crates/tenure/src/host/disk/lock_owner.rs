@@ -1,5 +1,6 @@
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 
 use super::directory::Directory;
 
@@ -7,6 +8,8 @@ use super::directory::Directory;
 #[derive(Debug)]
 pub(crate) struct LockOwner {
     pid: i32,
+    /// Its user, if that is not the one of this process, who may not signal it.
+    other_user: Option<u32>,
     command: String,
     stopped: bool,
 }
@@ -23,7 +26,9 @@ impl LockOwner {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let command = String::from_utf8_lossy(&command).replace(char::is_control, " ");
         let command = command.trim_end().chars().take(COMMAND_MAX).collect();
-        Some(Self { pid, command, stopped: matches!(state, 'T' | 't') })
+        let user = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+        let other_user = Some(user).filter(|user| *user != rustix::process::geteuid().as_raw());
+        Some(Self { pid, other_user, command, stopped: matches!(state, 'T' | 't') })
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -33,8 +38,9 @@ impl LockOwner {
 
 impl fmt::Display for LockOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pid, command, stopped } = self;
-        write!(f, "process {pid} ({command}) has the lock")?;
+        let Self { pid, other_user, command, stopped } = self;
+        let user = other_user.map(|user| format!(" of user {user}")).unwrap_or_default();
+        write!(f, "process {pid}{user} ({command}) has the lock")?;
         if *stopped {
             write!(f, " and is stopped: continue it (kill -CONT {pid}) or kill it")
         } else {

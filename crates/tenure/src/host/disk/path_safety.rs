@@ -17,6 +17,23 @@ pub(crate) struct AcceptedRisks {
     pub(crate) writable_by_others: bool,
 }
 
+/// Users of a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One user.
+    #[default]
+    OneUser,
+    /// The members of the group of the directory.
+    Group,
+}
+
+/// Use of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Write,
+}
+
 /// The absolute path without links and dots. The directory itself must not be a link.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path)
@@ -39,7 +56,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
             }
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                return Err(IoError::new("cannot find", there, errno).at_opening());
+                return Err(IoError::reading("cannot find", there, errno).at_opening());
             }
         }
     };
@@ -76,7 +93,7 @@ pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
 pub(crate) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
     match open(path) {
         Err(Errno::NOENT) => Ok(None),
-        opened => opened.map(Some).map_err(|errno| IoError::new("cannot open", path, errno).at_opening()),
+        opened => opened.map(Some).map_err(|errno| IoError::reading("cannot open", path, errno).at_opening()),
     }
 }
 
@@ -92,38 +109,50 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// The directory, or its nearest existing parent.
 pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
     let there = path.ancestors().find(|above| rustix::fs::lstat(*above).is_ok()).unwrap_or(path);
-    open(there).map_err(|errno| IoError::new("cannot open", there, errno).at_opening())
+    open(there).map_err(|errno| IoError::reading("cannot open", there, errno).at_opening())
 }
 
 /// Every parent must belong to root or to this user, and be writable by no other user: a user who can rename a parent
-/// can replace the store. The members of a group are other users.
+/// can replace the store. The members of a group are other users. For those who share a directory, this user is another
+/// user, so there every parent must belong to root.
 ///
 /// A shared temporary directory is allowed: its sticky bit protects the entries of each owner, who is checked next. In
 /// a user namespace, directories of unmapped users show as those of one user, including root's: they are refused, since
 /// any user may be behind that number.
-pub(crate) fn check_above(path: &Path, trust: AcceptedRisks) -> Result<(), Refusal> {
+pub(crate) fn check_above(path: &Path, trust: AcceptedRisks, sharing: Sharing) -> Result<(), Refusal> {
+    let me = rustix::process::geteuid().as_raw();
     for above in path.ancestors().skip(1) {
         let status = match rustix::fs::lstat(above) {
             // It will be created for this user alone.
             Err(Errno::NOENT) => continue,
-            looked => looked.map_err(|errno| IoError::new("cannot inspect", above, errno))?,
+            looked => looked.map_err(|errno| IoError::reading("cannot inspect", above, errno))?,
         };
         let sticky = status.st_mode & STICKY != 0;
         let writers = status.st_mode & (GROUP_WRITE | OTHERS_WRITE);
         if writers != 0 && !sticky && !trust.writable_by_others {
             return Err(replaceable(above, writers));
         }
-        if ![0, rustix::process::geteuid().as_raw()].contains(&status.st_uid) && !trust.foreign_owner {
-            return Err(foreign(above, &status));
+        let is_safe = match sharing {
+            Sharing::OneUser => [0, me].contains(&status.st_uid),
+            Sharing::Group => status.st_uid == 0,
+        };
+        if !is_safe && !trust.foreign_owner {
+            return Err(if status.st_uid == me { own(above, me) } else { foreign(above, &status) });
         }
     }
     Ok(())
 }
 
-/// The directory itself must belong to this user, and be writable by no other user.
-pub(crate) fn check_directory(path: &Path, status: &Stat, trust: AcceptedRisks) -> Result<(), Refusal> {
+/// The directory itself must belong to this user, and be writable by no other user. A reader may use one of root.
+pub(crate) fn check_directory(
+    path: &Path,
+    status: &Stat,
+    trust: AcceptedRisks,
+    usage: Use,
+) -> Result<(), Refusal> {
     let me = rustix::process::geteuid().as_raw();
-    if status.st_uid != me && !trust.foreign_owner {
+    let is_safe = status.st_uid == me || (status.st_uid == 0 && usage == Use::Read);
+    if !is_safe && !trust.foreign_owner {
         return Err(foreign(path, status));
     }
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
@@ -144,6 +173,12 @@ fn replaceable(above: &Path, writers: u32) -> Refusal {
     let steps =
         ["use another directory".to_owned(), format!("remove that permission (chmod {take} {above})")];
     Refusal::unsafe_because(format!("{who} may replace files in {above}"), steps, WRITABLE)
+}
+
+/// Refusal of a directory that this user could replace for the others who share one below it.
+fn own(above: &Path, me: u32) -> Refusal {
+    let why = format!("{} belongs to user {me}, who could replace it for the other members", above.display());
+    Refusal::unsafe_because(why, ["use a directory below one of root".to_owned()], FOREIGN)
 }
 
 fn foreign(owned: &Path, status: &Stat) -> Refusal {

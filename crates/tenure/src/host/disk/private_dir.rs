@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::filesystem::FileSystem;
 use super::io_error::IoError;
-use super::path_safety::{self, AcceptedRisks};
+use super::path_safety::{self, AcceptedRisks, Sharing, Use};
 
 /// An open private directory.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl PrivateDir {
     fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
         let status =
             rustix::fs::fstat(&descriptor).map_err(|errno| io_sentence("cannot inspect", &path, errno))?;
-        path_safety::check_directory(&path, &status, AcceptedRisks::default())
+        path_safety::check_directory(&path, &status, AcceptedRisks::default(), Use::Write)
             .map_err(|refusal| refusal.sentence())?;
         is_local(&path, &descriptor)?;
         Ok(Self { path, descriptor, status })
@@ -52,7 +52,8 @@ impl PrivateDir {
 /// The path of the directory, if everything above it is safe.
 fn above(path: &Path) -> Result<PathBuf, String> {
     let path = path_safety::resolve(path).map_err(|error| error.to_string())?;
-    path_safety::check_above(&path, AcceptedRisks::default()).map_err(|refusal| refusal.sentence())?;
+    path_safety::check_above(&path, AcceptedRisks::default(), Sharing::OneUser)
+        .map_err(|refusal| refusal.sentence())?;
     if path.is_symlink() {
         return Err("it is a symbolic link, and Tenure does not follow links. Remove it".to_owned());
     }

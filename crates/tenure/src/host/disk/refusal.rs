@@ -28,6 +28,15 @@ impl Refusal {
         Self::Unsafe { why, steps: steps.into(), accept }
     }
 
+    /// The refusal of a directory of another user, with the step by which the two can share it.
+    pub(crate) fn or_share(mut self, step: String) -> Self {
+        if let Self::Unsafe { why, steps, .. } = &mut self {
+            why.push_str(", and two users cannot share it as it is");
+            steps.push(step);
+        }
+        self
+    }
+
     /// Error for a directory of leases: some risks can be accepted.
     pub(crate) fn of_leases(self, path: &Path) -> Error {
         match self {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use rustix::process::{Gid, Uid};
 use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
 
@@ -14,8 +13,8 @@ use super::lock_mapping::LockMapping;
 use super::survivors::{self, Survivors};
 use super::{WitnessPart, name, nonce_ring, ofd, sweep};
 use crate::host::disk::filesystem::FileSystem;
+use crate::host::file_rights::{FileRights, MemberRights};
 use crate::host::inotify::{self, Changes, Target};
-use crate::host::owner::given_to;
 
 /// A local directory of witnesses.
 #[derive(Debug)]
@@ -26,8 +25,8 @@ pub(crate) struct WitnessDirectory {
     owner: u32,
     /// True if a mapping is known to keep a lock on its file system.
     keeps_locks: bool,
-    /// The user who gets new files, if this process is root and the directory belongs to another user.
-    given_to: Option<(Uid, Gid)>,
+    /// Rights of new files.
+    rights: FileRights,
     /// The boot id, if other machines see the records: they may have a copy of a witness with the same inode.
     boot: Option<String>,
 }
@@ -41,6 +40,13 @@ impl WitnessDirectory {
         Ok(Self::at(descriptor, &status, boot))
     }
 
+    /// Witnesses in this directory, which the members of its group share: each member can read all of them.
+    pub(super) fn open_shared(path: &Path, boot: Option<String>) -> io::Result<Self> {
+        let opened = Self::open(path, boot)?;
+        let rights = FileRights::of_group(&rustix::fs::fstat(&opened.descriptor)?);
+        Ok(Self { rights, ..opened })
+    }
+
     /// Witnesses in an open directory.
     pub(super) fn at(descriptor: OwnedFd, status: &Stat, boot: Option<String>) -> Self {
         let keeps_locks = FileSystem::of(&descriptor).is_ok_and(FileSystem::keeps_what_is_mapped);
@@ -50,7 +56,7 @@ impl WitnessDirectory {
             inode: status.st_ino,
             owner: status.st_uid,
             keeps_locks,
-            given_to: given_to(status),
+            rights: FileRights::of_one_user(status),
             boot,
         }
     }
@@ -128,9 +134,8 @@ impl WitnessDirectory {
 
     /// Prepares the file before other processes can see it.
     fn initialize(&self, file: &OwnedFd) -> io::Result<(u64, LockMapping)> {
-        if let Some((user, group)) = self.given_to {
-            rustix::fs::fchown(file, Some(user), Some(group))?;
-        }
+        // A member who may read a witness sees its lock and its nonces. To write them is for the holder alone.
+        self.rights.give(file, MemberRights::Read)?;
         // Written completely at once: later writes in place need no more disk space.
         if rustix::io::pwrite(file, &nonce_ring::EMPTY, 0)? != nonce_ring::BYTES {
             return Err(Errno::NOSPC.into());
@@ -225,12 +230,19 @@ impl WitnessDirectory {
         Ok((file, same_file))
     }
 
-    /// True if it can be a witness: a regular file of the right length, from a trusted user.
+    /// True if it can be a witness: a regular file of the right length, from a trusted user. The members of a group
+    /// that shares the directory trust one another.
     fn is_witness(&self, status: &Stat) -> bool {
-        let trusted = [rustix::process::geteuid().as_raw(), 0, self.owner];
+        let users = [rustix::process::geteuid().as_raw(), 0, self.owner];
+        let is_trusted = match self.rights {
+            FileRights::Private | FileRights::GivenTo(..) => users.contains(&status.st_uid),
+            FileRights::Shared(group) => {
+                status.st_gid == group.as_raw() && status.st_mode & OTHERS_WRITE == 0
+            }
+        };
         FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
             && status.st_size == nonce_ring::BYTES as i64
-            && trusted.contains(&status.st_uid)
+            && is_trusted
     }
 
     /// The directory, if its descriptor number still refers to it: a program that becomes a daemon closes all
@@ -244,6 +256,8 @@ impl WitnessDirectory {
         }
     }
 }
+
+const OTHERS_WRITE: u32 = 0o002;
 
 /// Maximum number of inspected files: more than a machine has leases. A later sweep inspects the rest.
 const SWEPT_MAX: usize = 10_000;

@@ -33,9 +33,11 @@ impl WitnessLocation {
         let boot = boot_id();
         // Records that other machines see also name this boot: they may have a copy of a witness with the same inode.
         let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
-        let of_store = store.identity().witness_directory.zip(named);
-        let of_store =
-            of_store.and_then(|(path, boot)| WitnessDirectory::open(&path, boot).ok()).map(Arc::new);
+        let identity = store.identity();
+        let open =
+            if identity.shares_witnesses { WitnessDirectory::open_shared } else { WitnessDirectory::open };
+        let of_store = identity.witness_directory.zip(named);
+        let of_store = of_store.and_then(|(path, boot)| open(&path, boot).ok()).map(Arc::new);
         let of_machine = boot.map(MachineDirs::of_this_user);
         (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })
     }

@@ -3,19 +3,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::Dir;
+use rustix::fs::{Dir, FileType, Stat};
+use rustix::io::Errno;
 use tenure_store::{Guarantees, Reach, Store, StoreClock};
 
 use super::directory::Directory;
 use super::filesystem::FileSystem;
 use super::mark::Mark;
 use super::name::{self, FileName};
-use super::path_safety::{self, AcceptedRisks};
+use super::path_safety::{self, AcceptedRisks, Sharing, Use};
+use super::sharing;
 use super::trial::{self, TrialFailure};
 use super::tried::Tried;
 use super::{File, FileInner};
 use crate::clock::{BootClock, Clock, Domain};
 use crate::host::disk::io_error::IoError;
+use crate::host::file_rights::FileRights;
 use crate::{Error, ErrorKind};
 
 /// Opens a [`File`] store with settings other than the defaults. Each risk is accepted by its name.
@@ -31,6 +34,7 @@ pub struct FileBuilder {
     clock: Arc<dyn Clock>,
     accepted_risks: AcceptedRisks,
     file_systems: Vec<String>,
+    sharing: Sharing,
 }
 
 impl FileBuilder {
@@ -39,6 +43,7 @@ impl FileBuilder {
             clock: Arc::new(BootClock::new()),
             accepted_risks: AcceptedRisks::default(),
             file_systems: Vec::new(),
+            sharing: Sharing::OneUser,
         }
     }
 
@@ -71,11 +76,37 @@ impl FileBuilder {
         self
     }
 
-    /// Opens the store in this directory, and creates the directory if there is none, for this user alone.
+    /// Shares the store with the users in the group of its directory. In a URL this is `?share=group`.
+    ///
+    /// The directory has mode 2770 and each file 0660, whatever the umask; a witness, which shows whether its holder is
+    /// alive, has 0640. If the directory is missing, it is created with the group of this process; the directories
+    /// above it must exist, and belong to root. A directory that is not set up for its group is refused, and so is a
+    /// shared directory that is opened without this call.
+    ///
+    /// The members trust one another with the leases: each can change, remove and block every one of them. They need
+    /// not trust one another with other files: no member can make the program of another write outside the directory.
+    ///
+    /// ```no_run
+    /// # use tenure::store::File;
+    /// // Created by root: install -d -m 2770 -g jobs /var/lib/jobs/leases
+    /// let store = File::builder().share_with_group().open("/var/lib/jobs/leases")?;
+    /// assert_eq!(store.to_string(), "file:///var/lib/jobs/leases?share=group");
+    /// # Ok::<(), tenure::Error>(())
+    /// ```
+    pub fn share_with_group(mut self) -> Self {
+        self.sharing = Sharing::Group;
+        self
+    }
+
+    /// Opens the store in this directory, and creates the directory if there is none, for this user alone or for the
+    /// group that [shares](Self::share_with_group) it.
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
-        let path = self.resolve(path.as_ref())?;
-        let descriptor = path_safety::open_or_make(&path)?;
-        let (directory, file_system) = self.check(path, descriptor)?;
+        let path = self.resolve(path.as_ref(), Use::Write)?;
+        let descriptor = match self.sharing {
+            Sharing::OneUser => path_safety::open_or_make(&path)?,
+            Sharing::Group => sharing::open_or_make(&path)?,
+        };
+        let (directory, file_system) = self.check(path, descriptor, Use::Write)?;
         let domain = Domain::here();
         try_out(&directory, domain.as_ref())?;
         let mark = Mark::open(&directory, super::wall_micros(&*self.clock))
@@ -88,12 +119,12 @@ impl FileBuilder {
     ///
     /// It also works where nothing can be written, such as on a disk that is mounted read-only.
     pub fn open_to_read(self, path: impl AsRef<Path>) -> Result<Option<File>, Error> {
-        let path = self.resolve(path.as_ref())?;
+        let path = self.resolve(path.as_ref(), Use::Read)?;
         let Some(descriptor) = path_safety::open_if_there(&path)? else { return Ok(None) };
-        let (directory, file_system) = self.check(path, descriptor)?;
+        let (directory, file_system) = self.check(path, descriptor, Use::Read)?;
         let domain = Domain::here();
         let mark = Mark::open_to_read(&directory).map_err(|errno| {
-            IoError::new("cannot open", &directory.path_of(name::MARK), errno).at_opening()
+            IoError::reading("cannot open", &directory.path_of(name::MARK), errno).at_opening()
         })?;
         Ok(Some(File::with(FileInner::new(directory, mark, false, domain, self.clock, file_system))))
     }
@@ -104,38 +135,101 @@ impl FileBuilder {
         if let Some(store) = self.clone().open_to_read(&path)? {
             return Ok(store.guarantees());
         }
-        let path = self.resolve(path.as_ref())?;
+        let path = self.resolve(path.as_ref(), Use::Read)?;
         Ok(guarantees(self.check_file_system(&path, &path_safety::nearest(&path)?)?))
     }
 
     /// The path of the directory. Nothing is created where it must not be, and a new directory is on the file system of
     /// the one above it.
-    fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
+    fn resolve(&self, path: &Path, usage: Use) -> Result<PathBuf, Error> {
         let path = path_safety::resolve(path)?;
-        path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
+        self.check_above(&path)?;
+        // Before it is opened: the kernel's refusal would not say whose directory it is.
+        match rustix::fs::lstat(&path) {
+            Ok(status) if FileType::from_raw_mode(status.st_mode) == FileType::Directory => {
+                self.check_owner(&path, &status, usage)?;
+            }
+            Ok(_) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(IoError::reading("cannot inspect", &path, errno).at_opening()),
+        }
         self.check_file_system(&path, &path_safety::nearest(&path)?)?;
         Ok(path)
     }
 
     /// Checks again, now that the directory is open: the checked directory is the used one. Also returns its file
     /// system.
-    fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Directory, FileSystem), Error> {
+    fn check(
+        &self,
+        path: PathBuf,
+        descriptor: OwnedFd,
+        usage: Use,
+    ) -> Result<(Directory, FileSystem), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| IoError::new("cannot inspect", &path, errno).at_opening())?;
-        path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
-        path_safety::check_directory(&path, &status, self.accepted_risks)
-            .map_err(|doubt| doubt.of_leases(&path))?;
+        self.check_above(&path)?;
+        self.check_owner(&path, &status, usage)?;
         let file_system = self.check_file_system(&path, &descriptor)?;
-        let directory = Directory::new(path, descriptor, &status);
+        let rights = match self.sharing {
+            Sharing::OneUser => FileRights::of_one_user(&status),
+            Sharing::Group => FileRights::of_group(&status),
+        };
+        let directory = Directory::with_rights(path, descriptor, &status, rights);
         is_store_or_empty(&directory)?;
+        self.check_mark_is_shared(&directory, &status)?;
         Ok((directory, file_system))
+    }
+
+    fn check_above(&self, path: &Path) -> Result<(), Error> {
+        let checked = path_safety::check_above(path, self.accepted_risks, self.sharing);
+        checked.map_err(|refusal| refusal.of_leases(path))
+    }
+
+    /// Checks the owner and the mode of the directory.
+    fn check_owner(&self, path: &Path, status: &Stat, usage: Use) -> Result<(), Error> {
+        if self.sharing == Sharing::Group {
+            return sharing::check_directory(path, status, usage);
+        }
+        if sharing::is_set_up(status) && !self.accepted_risks.writable_by_others {
+            return Err(sharing::unasked_error(path, status.st_gid));
+        }
+        path_safety::check_directory(path, status, self.accepted_risks, usage).map_err(|refusal| {
+            let is_foreign = status.st_uid != rustix::process::geteuid().as_raw();
+            let refusal = if is_foreign { refusal.or_share(sharing::steps_to_share(path)) } else { refusal };
+            refusal.of_leases(path)
+        })
+    }
+
+    /// A store is shared with all its files, or not at all: a program that creates private files in a shared store
+    /// would exclude the other members. The mode of the mark shows how the store was made.
+    fn check_mark_is_shared(&self, directory: &Directory, status: &Stat) -> Result<(), Error> {
+        let Ok(mark) = directory.status_of(name::MARK) else { return Ok(()) };
+        let group = status.st_gid;
+        match self.sharing {
+            Sharing::Group => {
+                sharing::check_file(directory.path(), &directory.path_of(name::MARK), &mark, group)
+            }
+            Sharing::OneUser if sharing::is_set_up(status) && mark.st_mode & GROUP_WRITE != 0 => {
+                Err(sharing::unasked_error(directory.path(), group))
+            }
+            Sharing::OneUser => Ok(()),
+        }
     }
 
     fn check_file_system(&self, path: &Path, directory: &OwnedFd) -> Result<FileSystem, Error> {
         let there = FileSystem::of(directory)
             .map_err(|errno| IoError::new("cannot inspect", path, errno).at_opening())?;
-        if there.is_local() || self.file_systems.iter().any(|name| there.is_called(name)) {
+        let is_named = self.file_systems.iter().any(|name| there.is_called(name));
+        if there.is_local() || (is_named && self.sharing == Sharing::OneUser) {
             return Ok(there);
+        }
+        if is_named {
+            // Owners, groups and modes may be those of another machine.
+            let sentence = format!(
+                "{} is on {there}: a group can share a store only on a local file system. Use a directory on a local \
+                 disk, or a networked store",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Unsupported, sentence));
         }
         let sentence = format!(
             "{} is on {there}, which is not known to be local: {}. Use a directory on a local disk or a networked \
@@ -156,6 +250,14 @@ fn try_out(directory: &Directory, domain: Option<&Domain>) -> Result<(), Error> 
         return Ok(());
     }
     trial::run(directory).map_err(|failure| match failure {
+        TrialFailure::Errno(Errno::OPNOTSUPP) if directory.is_shared() => {
+            let sentence = format!(
+                "{} cannot be shared: a new file does not get the group of its directory and the mode 0660 there. \
+                 Use a directory on another file system",
+                directory.path().display()
+            );
+            Error::new(ErrorKind::Unsupported, sentence)
+        }
         TrialFailure::Errno(errno) => {
             IoError::new("cannot test locks and renames in", directory.path(), errno).at_opening()
         }
@@ -219,6 +321,8 @@ fn is_store_or_empty(directory: &Directory) -> Result<(), Error> {
     }
     Ok(())
 }
+
+const GROUP_WRITE: u32 = 0o020;
 
 #[cfg(test)]
 mod tests {

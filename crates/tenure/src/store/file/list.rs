@@ -11,7 +11,7 @@ use crate::host::disk::io_error::IoError;
 /// The keys that have an entry, each once. Skips marks, temporary files and foreign files.
 pub(super) fn keys(directory: &Directory, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
     directory.is_in_place()?;
-    let io_error = |errno| IoError::new("cannot list", directory.path(), errno).refused();
+    let io_error = |errno| IoError::reading("cannot list", directory.path(), errno).refused();
     let (mut entries, mut locks) = (BTreeSet::new(), BTreeSet::new());
     let mut names = rustix::fs::Dir::read_from(directory).map_err(io_error)?;
     while let Some(name) = names.read() {

@@ -1,6 +1,6 @@
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, FlockOperation};
+use rustix::fs::{FileType, FlockOperation, OFlags};
 use rustix::io::Errno;
 use tenure_store::{Key, StoreError};
 
@@ -48,7 +48,7 @@ impl KeyLock {
             move |errno| IoError::new(what, &path, errno).refused()
         };
         for _ in 0..TRIES {
-            let file = directory.open_or_create(&name).map_err(io_error("cannot open"))?;
+            let file = open_or_create(directory, &name).map_err(io_error("cannot open"))?;
             let opened = rustix::fs::fstat(&file).map_err(io_error("cannot inspect"))?;
             if FileType::from_raw_mode(opened.st_mode) != FileType::RegularFile {
                 return Err(Damaged::because(
@@ -65,6 +65,12 @@ impl KeyLock {
             match directory.status_of(&name) {
                 Ok(there) if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino) => {
                     if there.st_size > 0 {
+                        // A member of a group that shares the directory could put a link to another file here.
+                        if opened.st_nlink > 1 || !directory.may_own(&opened) {
+                            let flaw =
+                                "it is not empty, and emptying it could change the file of another user";
+                            return Err(Damaged::because(&directory.path_of(&name), flaw));
+                        }
                         temporary::unlink_all_but(directory, own).map_err(io_error("cannot take over"))?;
                         rustix::fs::ftruncate(&lock.0, 0).map_err(io_error("cannot empty"))?;
                     }
@@ -100,6 +106,33 @@ impl Drop for KeyLock {
         // not release the lock.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
+}
+
+/// Opens the lock file, and creates it if it is missing.
+///
+/// In a shared directory it gets its name only after its mode: another member who opens it in between would be refused.
+fn open_or_create(directory: &Directory, name: &str) -> rustix::io::Result<OwnedFd> {
+    if !directory.is_shared() {
+        return directory.open_or_create(name);
+    }
+    for _ in 0..TRIES {
+        match directory.open(name, OFlags::RDWR) {
+            Err(Errno::NOENT) => {}
+            opened => return opened,
+        }
+        let temporary = name::temporary(super::random());
+        let file = directory.create(&temporary, OFlags::RDWR)?;
+        match directory.rename_unless_there(&temporary, name) {
+            Ok(()) => return Ok(file),
+            // Another process has created it, or has unlinked every temporary file.
+            Err(Errno::EXIST | Errno::NOENT) => drop(directory.unlink(&temporary)),
+            Err(errno) => {
+                let _ = directory.unlink(&temporary);
+                return Err(errno);
+            }
+        }
+    }
+    Err(Errno::AGAIN)
 }
 
 /// Content of a lock file that replaced another one.

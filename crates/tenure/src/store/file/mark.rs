@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{FileType, FlockOperation, OFlags};
+use rustix::fs::{FileType, FlockOperation, OFlags, Stat};
 use rustix::io::Errno;
 use tenure_core::machine::{YEAR_2020, is_plausible};
 use tenure_store::StoreTime;
@@ -249,14 +249,23 @@ fn open_checked(directory: &Directory, flags: OFlags) -> Result<OwnedFd, Unusabl
             "it is a hard link, and writing to it would change another file (it has {} names)",
             status.st_nlink
         )
-    } else if !directory.may_own(status.st_uid) {
-        format!("it belongs to user {}, and the files of this directory do not", status.st_uid)
+    } else if !directory.may_own(&status) {
+        foreign(directory, &status)
     } else if status.st_nlink > 1 && flags != OFlags::RDONLY {
         return Ok(replace_linked(directory, &file)?);
     } else {
         return Ok(file);
     };
     Err(Unusable::Damaged(flaw))
+}
+
+/// The reason why the mark is not of a user of the directory.
+fn foreign(directory: &Directory, mark: &Stat) -> String {
+    if directory.is_shared() {
+        let (group, mode) = (mark.st_gid, mark.st_mode & 0o7777);
+        return format!("it has group {group} and mode {mode:04o}, and the files of this directory do not");
+    }
+    format!("it belongs to user {}, and the files of this directory do not", mark.st_uid)
 }
 
 /// Replaces a mark that has a second name with a new file with the same line. Backups by hard links cause second names.
@@ -295,7 +304,13 @@ fn make(directory: &Directory, line: &MarkLine) -> Result<OwnedFd, Unusable> {
 fn replace(directory: &Directory, line: &MarkLine) -> rustix::io::Result<OwnedFd> {
     temporary::replace(directory, line.to_string().as_bytes(), MARK)?;
     directory.sync()?;
-    directory.open(MARK, OFlags::RDWR)
+    let file = directory.open(MARK, OFlags::RDWR)?;
+    let status = rustix::fs::fstat(&file)?;
+    // Another user of the directory may have put another file in its place.
+    let is_mark = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+        && status.st_nlink == 1
+        && directory.may_own(&status);
+    if is_mark { Ok(file) } else { Err(Errno::AGAIN) }
 }
 
 /// Takes the lock of the mark; `false` if another process kept it.

@@ -15,6 +15,7 @@ mod name;
 mod read;
 mod remove;
 mod shared;
+mod sharing;
 mod sweep;
 mod temporary;
 mod trial;
@@ -159,6 +160,7 @@ impl Store for File {
     fn identity(&self) -> Identity {
         Identity::new(version_of(IMPOSSIBLE))
             .with_witness_directory(self.shared.is_local().then(|| self.path().to_owned()))
+            .with_shared_witnesses(self.shared.directory().is_shared())
     }
 }
 
@@ -179,7 +181,9 @@ impl Administration for File {
 
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&Self::url_of(self.path()))
+        f.write_str(&Self::url_of(self.path()))?;
+        // A handle names the store so that another process can open it.
+        if self.shared.directory().is_shared() { f.write_str("?share=group") } else { Ok(()) }
     }
 }
 

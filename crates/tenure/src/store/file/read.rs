@@ -63,7 +63,9 @@ pub(super) fn bytes(directory: &Directory, name: &str) -> Result<Option<Bytes>, 
                 "it is a symbolic link, and links are not followed",
             ));
         }
-        Err(errno) => return Err(IoError::new("cannot open", &directory.path_of(name), errno).refused()),
+        Err(errno) => {
+            return Err(IoError::reading("cannot open", &directory.path_of(name), errno).refused());
+        }
     };
     let io_error = |errno| IoError::new("cannot read", &directory.path_of(name), errno).refused();
     let status = rustix::fs::fstat(&file).map_err(io_error)?;
