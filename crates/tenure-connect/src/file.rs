@@ -11,10 +11,11 @@ use tenure_store::{Guarantees, Store};
 
 use crate::UrlError;
 
-/// A directory, and the accepted risks.
+/// A directory, its users, and the accepted risks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePlace {
     path: PathBuf,
+    is_shared: bool,
     foreign_owner: bool,
     writable_by_others: bool,
     file_systems: Vec<String>,
@@ -37,6 +38,7 @@ impl FilePlace {
         }
         Ok(Self {
             path: path.to_owned(),
+            is_shared: false,
             foreign_owner: false,
             writable_by_others: false,
             file_systems: vec![],
@@ -56,13 +58,20 @@ impl FilePlace {
         };
         let mut place = Self::new(&path(place)?)?;
         for option in crate::options::options(query) {
-            place.accept(&option)?;
+            place.set(&option)?;
         }
         Ok(place)
     }
 
-    fn accept(&mut self, option: &str) -> Result<(), UrlError> {
+    fn set(&mut self, option: &str) -> Result<(), UrlError> {
         match option.split_once('=') {
+            Some(("share", "group")) => self.is_shared = true,
+            Some(("share", other)) => {
+                return Err(UrlError::new(format!(
+                    "a file store cannot be shared with {other:?}: write share=group, which shares it with the users \
+                     in the group of its directory"
+                )));
+            }
             Some(("accept", "foreign-owner")) => self.foreign_owner = true,
             Some(("accept", "writable-by-others")) => self.writable_by_others = true,
             // The name of a file system. The error of a refused directory names the one to accept. No such name has a
@@ -83,7 +92,8 @@ impl FilePlace {
             }
             _ => {
                 return Err(UrlError::new(format!(
-                    "a file store has no option {option:?}: it has accept, as in {EXAMPLE}?accept=foreign-owner"
+                    "a file store has no option {option:?}: it has accept, as in {EXAMPLE}?accept=foreign-owner, and \
+                     share, as in {EXAMPLE}?share=group"
                 )));
             }
         }
@@ -103,12 +113,12 @@ impl FilePlace {
         self.builder().guarantees(&self.path)
     }
 
-    /// True if the open store has this name.
+    /// True if a store with this name is in this directory, whatever options the name or this URL has.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.identity() == name
+        name.split('?').next() == Some(&self.identity())
     }
 
-    /// The URL of the directory without links in its path, and without the accepted risks.
+    /// The URL of the directory without links in its path, and without options.
     pub(crate) fn identity(&self) -> String {
         File::url_of(&self.resolved().path)
     }
@@ -125,6 +135,9 @@ impl FilePlace {
 
     fn builder(&self) -> FileBuilder {
         let mut builder = File::builder();
+        if self.is_shared {
+            builder = builder.share_with_group();
+        }
         if self.foreign_owner {
             builder = builder.accept_foreign_owner();
         }
@@ -140,8 +153,11 @@ impl fmt::Display for FilePlace {
         f.write_str(&File::url_of(&self.path))?;
         let named = [(self.foreign_owner, "foreign-owner"), (self.writable_by_others, "writable-by-others")];
         let named = named.iter().filter(|(accepted, _)| *accepted).map(|(_, name)| *name);
-        for (at, name) in named.chain(self.file_systems.iter().map(String::as_str)).enumerate() {
-            write!(f, "{}accept={name}", if at == 0 { '?' } else { '&' })?;
+        let accepted = named.chain(self.file_systems.iter().map(String::as_str));
+        let accepted = accepted.map(|name| format!("accept={name}"));
+        let options = self.is_shared.then(|| "share=group".to_owned()).into_iter().chain(accepted);
+        for (at, option) in options.enumerate() {
+            write!(f, "{}{option}", if at == 0 { '?' } else { '&' })?;
         }
         Ok(())
     }

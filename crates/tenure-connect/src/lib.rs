@@ -10,6 +10,8 @@
 //! | `gs://bucket/prefix` | a bucket of Google Cloud Storage | `gs` |
 //! | `postgres://role@host/database` | a PostgreSQL database | `postgres` |
 //!
+//! `file:///srv/leases?share=group` is a file store that the users in the group of its directory share.
+//!
 //! To accept a risk that a file store refuses, name it, as often as needed:
 //! `file:///srv/leases?accept=foreign-owner&accept=nfs`.
 //!

@@ -127,7 +127,7 @@ impl StoreUrl {
             #[cfg(feature = "postgres")]
             StorePlace::Postgres(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
-            _ => self.to_string().split('?').next() == Some(name),
+            _ => self.to_string() == name,
         }
     }
 

@@ -33,6 +33,21 @@ fn a_plain_url_is_its_own_canonical_form() {
         canonical("file:///x?accept=nfs&accept=writable-by-others&accept=NFS&accept=foreign-owner"),
         "file:///x?accept=foreign-owner&accept=writable-by-others&accept=nfs"
     );
+    assert_eq!(
+        canonical("file:///x?accept=foreign-owner&share=group"),
+        "file:///x?share=group&accept=foreign-owner"
+    );
+}
+
+#[test]
+fn one_directory_has_one_identity_whether_or_not_a_group_shares_it() {
+    let [alone, shared]: [StoreUrl; 2] =
+        ["file:///srv/leases", "file:///srv/leases?share=group"].map(|text| text.parse().unwrap());
+    assert_eq!(alone.identity(), shared.identity());
+    for name in ["file:///srv/leases", "file:///srv/leases?share=group"] {
+        assert!(alone.is_called(name) && shared.is_called(name), "{name}");
+    }
+    assert!(!shared.is_called("file:///srv/other?share=group"));
 }
 
 #[test]
@@ -79,11 +94,17 @@ fn an_error_shows_a_valid_url() {
     refused(
         "file:///x?acept=nfs",
         "a file store has no option \"acept=nfs\": it has accept, as in \
-         file:///var/lib/tenure?accept=foreign-owner",
+         file:///var/lib/tenure?accept=foreign-owner, and share, as in file:///var/lib/tenure?share=group",
     );
     refused(
         "file:///x?",
-        "a file store has no option \"\": it has accept, as in file:///var/lib/tenure?accept=foreign-owner",
+        "a file store has no option \"\": it has accept, as in file:///var/lib/tenure?accept=foreign-owner, and share, \
+         as in file:///var/lib/tenure?share=group",
+    );
+    refused(
+        "file:///x?share=world",
+        "a file store cannot be shared with \"world\": write share=group, which shares it with the users in the \
+         group of its directory",
     );
     refused(
         "file:///x?accept=foreign-ownr",
