@@ -57,7 +57,19 @@ impl GroupWorld {
 
     /// `tenure` as this user, on the shared store.
     fn tenure(&self, user: u32, words: &[&str]) -> Command {
-        let mut command = self.0.command("setpriv");
+        self.tenure_by(self.0.command("setpriv"), user, words)
+    }
+
+    /// The same, where `/proc` shows a user no process of another.
+    fn hidden(&self, user: u32, words: &[&str]) -> Command {
+        let mut unshare = self.0.command("unshare");
+        let script = format!("{HIDE} && exec setpriv \"$@\"");
+        unshare.args(["--mount", "sh", "-c", &script, "sh"]);
+        self.tenure_by(unshare, user, words)
+    }
+
+    /// `command` is that of `setpriv`, without arguments.
+    fn tenure_by(&self, mut command: Command, user: u32, words: &[&str]) -> Command {
         command.args([format!("--reuid={user}"), format!("--regid={user}")]);
         if user == EVE {
             command.arg("--clear-groups");
@@ -80,6 +92,12 @@ impl GroupWorld {
         serde_json::from_slice(&ran.out).unwrap()
     }
 
+    /// The number of witnesses in the store.
+    fn witnesses(&self) -> usize {
+        let files = fs::read_dir(self.0.leases()).unwrap().map(|file| file.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "witness")).count()
+    }
+
     /// Starts a run of Ann with a long ttl, and returns the process of its command.
     fn ann_runs(&self) -> (run_support::Started, Process) {
         let script = "echo $$ > 64011/pid; exec sleep 1000";
@@ -87,6 +105,9 @@ impl GroupWorld {
         (started, self.0.told_pid("64011/pid"))
     }
 }
+
+/// Hides the processes of other users, in a mount namespace.
+const HIDE: &str = "mount --make-rprivate / && mount -t proc -o hidepid=2 proc /proc";
 
 /// Kills the supervisor, the watchdog and the command of a run at once, so that none of them can release the lease.
 fn kill_all(started: &run_support::Started, command: &Process) {
@@ -102,25 +123,54 @@ fn kill_all(started: &run_support::Started, command: &Process) {
     }
 }
 
-#[test]
-fn a_member_takes_over_at_once_after_the_death_of_another_and_not_before() {
-    let Some(world) = GroupWorld::new("takeover") else { return };
+/// Starts Ben's run of the same lease, which must wait, kills Ann's, and waits until Ben's has ended.
+fn ben_takes_over(world: &GroupWorld, ben: Command) {
     let (ann, command) = world.ann_runs();
-    let ben = world.tenure(BEN, &["run", "x", "--wait", "9m", "--", "sh", "-c", "echo > 64012/ran"]);
     let mut ben = world.0.start(ben);
-    // Ben's tenure reads the witness of Ann, and can see neither her descriptors nor her memory in /proc.
-    until("Ben waits", PATIENCE, || {
-        let witnesses = fs::read_dir(world.0.leases()).unwrap().filter(|file| {
-            file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "witness")
-        });
-        (witnesses.count() == 2).then_some(())
-    });
+    until("Ben waits", PATIENCE, || (world.witnesses() == 2).then_some(()));
     sleep_ms(1_000);
     assert!(!ben.has_ended() && !world.0.exists("64012/ran") && !command.is_dead(), "{}", ben.err_so_far());
     kill_all(&ann, &command);
     let ben = ben.end_within(PATIENCE);
     assert_eq!(ben.code, 0, "{ben:?}");
     assert!(world.0.exists("64012/ran"), "far before the ttl of ten minutes");
+}
+
+const BEN_RUNS: [&str; 8] = ["run", "x", "--wait", "9m", "--", "sh", "-c", "echo > 64012/ran"];
+
+#[test]
+fn a_member_takes_over_at_once_after_the_death_of_another_and_not_before() {
+    let Some(world) = GroupWorld::new("takeover") else { return };
+    ben_takes_over(&world, world.tenure(BEN, &BEN_RUNS));
+}
+
+#[test]
+fn a_member_whom_proc_shows_nothing_of_another_takes_over_at_once_and_not_before() {
+    let Some(world) = GroupWorld::new("takeover-hidden") else { return };
+    if !tenure_testkit::shell(&format!("unshare --mount sh -c '{HIDE}'")) {
+        return skipped("root may not mount /proc here");
+    }
+    ben_takes_over(&world, world.hidden(BEN, &BEN_RUNS));
+}
+
+#[test]
+fn a_command_of_another_member_that_outlives_its_guards_and_its_ttl_is_waited_for() {
+    let Some(world) = GroupWorld::new("outlives") else { return };
+    let script = "echo $$ > 64011/pid; exec sleep 1000";
+    let words = ["run", "x", "--ttl", "5s", "--", "setpriv", "--pdeathsig", "clear", "sh", "-c", script];
+    let ann = world.0.start(world.tenure(ANN, &words));
+    let command = world.0.told_pid("64011/pid");
+    let (supervisor, watchdog) = (ann.process(), ann.watchdog());
+    for process in [&supervisor, &watchdog] {
+        process.send(Signal::STOP);
+    }
+    for process in [&supervisor, &watchdog] {
+        process.send(Signal::KILL);
+    }
+    let denied = world.ran(BEN, &["run", "x", "--wait", "9s", "--", "true"]);
+    assert!(denied.code == 75 && !command.is_dead(), "{denied:?}");
+    command.send(Signal::KILL);
+    assert_eq!(world.ran(BEN, &["run", "x", "--wait", "60s", "--", "true"]).code, 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure::ErrorKind;
 use tenure::store::File;
 use tenure_store::Expect;
-use tenure_testkit::wait_until;
+use tenure_testkit::{quota, wait_until};
 
 use file_support::{Puppet, SHARED, block_on, key, look, shell, skipped, write};
 
@@ -151,6 +151,25 @@ fn two_users_of_a_group_write_one_store_whatever_their_umask() {
         owners.push(status.uid());
     }
     assert!([0, ANN, BEN].iter().all(|user| owners.contains(user)), "{owners:?}");
+}
+
+#[test]
+fn of_two_users_who_create_one_key_at_the_same_moment_one_succeeds_and_none_is_denied() {
+    let Some(shared) = Shared::new("race") else { return };
+    let mut racers = [shared.puppet(ANN), shared.puppet(BEN)];
+    for round in 0..quota(200, 2_000) {
+        let name = format!("k{round}");
+        // Both create its lock file, too. A file that is not yet for the group would deny the slower one.
+        for racer in &mut racers {
+            racer.order_put(&name, "value", "-");
+        }
+        let mut answers = racers.each_mut().map(|racer| racer.answer().unwrap());
+        answers.sort_unstable();
+        assert!(answers[0].starts_with("applied ") && answers[1] == "conflict", "{name}: {answers:?}");
+    }
+    let lock = std::fs::read_dir(&shared.leases).unwrap().map(|file| file.unwrap());
+    let left = lock.filter(|file| file.path().extension().is_some_and(|ending| ending == "tmp")).count();
+    assert_eq!(left, 0, "no temporary file is left");
 }
 
 #[test]
@@ -410,6 +429,34 @@ fn locker(shared: &Shared, user: u32) -> Child {
 fn end_group(mut child: Child) {
     assert!(shell(&format!("kill -KILL -{}", child.id())));
     child.wait().unwrap();
+}
+
+#[test]
+fn the_lock_of_a_stopped_member_whom_proc_hides_is_not_replaced() {
+    if !shell("flock --version > /dev/null") {
+        return skipped("no flock here: install util-linux");
+    }
+    let Some(shared) = Shared::new("hidden") else { return };
+    let mut hidden = Command::new("unshare");
+    let script = format!(
+        "mount --make-rprivate / && mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid={BEN} --regid={BEN} \
+         --groups={GROUP} -- \"$0\" \"$@\""
+    );
+    hidden.args(["--mount", "sh", "-c", &script]).arg(&shared.program).env(SHARED, "1").current_dir("/");
+    if !shell("unshare --mount sh -c 'mount --make-rprivate / && mount -t proc -o hidepid=2 proc /proc'") {
+        return skipped("root may not mount /proc here");
+    }
+    let mut ben = Puppet::start_with(hidden, &shared.leases);
+    let applied = ben.put("x", "one", "-").unwrap();
+    let first = applied.strip_prefix("applied ").unwrap().to_owned();
+    let ann = locker(&shared, ANN);
+    assert!(shell(&format!("kill -STOP {}", ann.id())));
+    wait_until("it is stopped", || tenure_testkit::state_of(ann.id() as i32) == Some('T'));
+    // Ben cannot see whether she is stopped, so the lock counts as that of a running process.
+    says(&ben.put("x", "two", &first).unwrap(), &["refused ", "x.lock was locked", "fuser -v"]);
+    says(&ben.put("y", "other", "-").unwrap(), &["applied "]);
+    end_group(ann);
+    says(&ben.put("x", "two", &first).unwrap(), &["applied "]);
 }
 
 #[test]
