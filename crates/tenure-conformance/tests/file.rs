@@ -10,7 +10,7 @@ use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
 use tenure_conformance::{Harness, Suite, Supported};
 use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError};
-use tenure_testkit::{FileSystem, Mounted, tests_in};
+use tenure_testkit::{FileSystem, Mounted, skipped, tests_in};
 
 /// A directory that is deleted on drop.
 struct Scratch(PathBuf);
@@ -42,19 +42,39 @@ fn open(directory: impl AsRef<Path>) -> File {
 struct InADirectory {
     directory: Scratch,
     backup: Scratch,
+    /// True if a group shares the directory.
+    shared: bool,
 }
 
 impl InADirectory {
     fn new(directory: Scratch) -> Self {
         let backup = Scratch(directory.0.with_extension("backup"));
         let _ = std::fs::remove_dir_all(&backup.0);
-        Self { directory, backup }
+        Self { directory, backup, shared: false }
+    }
+
+    /// A directory that a group shares; `None` if this user cannot give it to a group.
+    fn shared(directory: Scratch) -> Option<Self> {
+        std::fs::create_dir(&directory.0).expect("a directory of our own");
+        if std::os::unix::fs::chown(&directory.0, Some(0), Some(GROUP)).is_err() {
+            skipped("only root can give a directory to any group");
+            return None;
+        }
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o2770);
+        std::fs::set_permissions(&directory.0, mode).expect("a directory of our own");
+        Some(Self { shared: true, ..Self::new(directory) })
     }
 
     fn store(&self) -> File {
+        if self.shared {
+            return File::builder().share_with_group().open(&self.directory.0).expect("it is set up");
+        }
         open(&self.directory.0)
     }
 }
+
+/// A group without a name.
+const GROUP: u32 = 64_120;
 
 /// Makes `to` have exactly the files of `from`, each replaced completely, as rsync does.
 fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -129,6 +149,16 @@ async fn a_directory_on_a_disk_keeps_the_contract() {
         .rounds(10)
         .run(&InADirectory::new(Scratch::on_disk("disk")))
         .await;
+    println!("{report}");
+    report.assert_passed();
+    let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
+    assert_eq!(skipped, NOT_OFFERED);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_directory_that_a_group_shares_keeps_the_contract() {
+    let Some(harness) = InADirectory::shared(Scratch::new("/tmp", "group")) else { return };
+    let report = Suite::new(1).only_contract().racers(16).rounds(10).run(&harness).await;
     println!("{report}");
     report.assert_passed();
     let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
