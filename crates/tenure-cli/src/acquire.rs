@@ -154,8 +154,8 @@ impl Acquisition<'_> {
             return None;
         }
         let sentence = format!(
-            "lease {} on {} (token {}) is held by the tenure run that this command is part of, so it would wait for itself: use \
-             another name, or leave out the inner tenure run",
+            "lease {} on {} (token {}) is held by the tenure run or hold that this command is part of, so it would wait for itself: use \
+             another name, or leave out the inner command",
             self.key, self.url, record.token
         );
         Some(Error::new(ErrorKind::Invalid, sentence))
