@@ -74,17 +74,17 @@ impl Keeper {
     /// store does not exist any more, and another one may take its place.
     /// Leases continue; other processes check the store again before they trust it.
     pub(crate) fn void_verdict_after(&mut self, event: &Event) {
-        let doubtful = match event {
+        let doubtful = matches!(
+            event,
             Event::WentBack { .. }
-            | Event::Lost(Lost::Deleted | Lost::Replaced { .. })
-            | Event::Denied(
-                Denied::WentBack { .. }
-                | Denied::ClockStands
-                | Denied::Refused(Reason::Unsupported | Reason::Missing),
-            )
-            | Event::AtRisk(Fault::Refused(Reason::Unsupported | Reason::Missing)) => true,
-            _ => false,
-        };
+                | Event::Lost(Lost::Deleted | Lost::Replaced { .. })
+                | Event::Denied(
+                    Denied::WentBack { .. }
+                        | Denied::ClockStands
+                        | Denied::Refused(Reason::Unsupported | Reason::Missing),
+                )
+                | Event::AtRisk(Fault::Refused(Reason::Unsupported | Reason::Missing))
+        );
         if doubtful {
             self.void_verdict();
         }
