@@ -78,8 +78,8 @@ Tenure checks a networked store before it grants a lease, once a day on each mac
             "      no entry or no content; demo: it did not show what it promises\n"),
         held!(),
         concat!(
-            "  76  the lease was lost and CMD was stopped, or the handle or the token is no\n",
-            "      longer valid: the message says why\n",
+            "  76  the lease was lost and CMD is not running, or the handle or the token is\n",
+            "      no longer valid: the message says why\n",
         )
     )
 );
@@ -125,7 +125,10 @@ Write durations as 15s, 1m30s or 500ms.
             "  75  another holder has the lease, a process of the former holder's CMD is\n",
             "      alive, or CMD is not due by --once-per: try again later\n",
         ),
-        "  76  the lease was lost and CMD was stopped: the message says why\n"
+        concat!(
+            "  76  the lease was lost, and CMD is not running: the message says why, and if\n",
+            "      CMD was seen alive after the deadline, for how long\n",
+        )
     )
 );
 
@@ -160,7 +163,7 @@ process id.
     exit_codes!(
         code_of_cmd!(),
         "",
-        "  76  with --once: the lease was lost and CMD was stopped\n"
+        "  76  with --once: the lease was lost, and CMD is not running\n"
     )
 );
 
@@ -217,7 +220,7 @@ Examples:
 
 The handle holds the lease, not a process. The lease runs out unless the script renews it within the ttl, and nothing \
 stops the script then. Renew between its steps, stop at the first failed renewal, and send the token with every write. If \
-one program does all the work, tenure run is safer: it stops that program in time.
+one program does all the work, tenure run is safer: it stops that program when the lease is lost.
 
 Each renewal prints a new handle and invalidates the old one; with --file it replaces the old one in the file. A handle is \
 a secret: with it, any process can renew and release the lease. Other users of the machine can see arguments of commands, but \
@@ -299,8 +302,8 @@ it ends by itself. During that time both may act: only a resource that checks to
         concat!(code_of_cmd!(), "   0  without a CMD: the lease was acquired\n"),
         held!(),
         concat!(
-            "  76  the lease was lost and CMD was stopped, or it ran out before the handle\n",
-            "      was printed: the message says why\n",
+            "  76  the lease was lost and CMD is not running, or it ran out before the\n",
+            "      handle was printed: the message says why\n",
         )
     )
 );

@@ -182,3 +182,28 @@ fn a_supervisor_that_wakes_up_after_the_deadline_reports_how_long_its_command_ov
     assert!(!ran.err.contains("the command was stopped, and"), "{}", ran.err);
     world.is_empty_soon();
 }
+
+#[test]
+fn a_command_that_ended_by_itself_while_no_guard_ran_is_not_reported_as_stopped_in_time() {
+    let world = World::new("unseen");
+    let script = "echo $$ > pid; while [ ! -e end ]; do sleep 0.05; done";
+    let started = world.start(world.run(&["x", "--ttl", "1s", "--", "sh", "-c", script]));
+    let child = world.told_pid("pid");
+    let (watchdog, supervisor) = (started.watchdog(), started.process());
+    assert!(watchdog.send(Signal::STOP) && supervisor.send(Signal::STOP));
+    sleep_ms(2500);
+    assert!(!child.is_dead(), "the test is void");
+    fs::write(world.path("end"), "").unwrap();
+    until("the command ends", Duration::from_secs(60), || {
+        (child.is_dead() || child.state() == Some('Z')).then_some(())
+    });
+    assert!(supervisor.send(Signal::CONT) && watchdog.send(Signal::CONT));
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    let unseen = ["the command ended by itself, and lease x", "so it may have acted after the deadline"];
+    // A watchdog that continues first reports that the deadline had passed.
+    let is_told = unseen.iter().all(|part| ran.err.contains(part)) || ran.err.contains("was overrun");
+    assert!(is_told, "{}", ran.err);
+    assert!(!ran.err.contains("the command was stopped, and"), "{}", ran.err);
+    world.is_empty_soon();
+}

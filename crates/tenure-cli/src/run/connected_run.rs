@@ -362,6 +362,10 @@ impl ConnectedRun<'_> {
     fn exit(&self, lease: &Lease, ending: &RunEnd, what: &str) -> (Result<ExitCode, Failure>, String) {
         if let Some(why) = &ending.stop_reason {
             let over = match ending.overrun {
+                None if ending.ended_unseen => format!(
+                    "the command ended by itself, and {what} was over when that was seen, so it may have acted after the \
+                     deadline"
+                ),
                 None => format!("the command was stopped, and {what} is over"),
                 Some(by) => overrun_sentence(what, by, ending.kept),
             };

@@ -53,8 +53,11 @@ pub(super) struct Processes {
 pub(super) struct RunEnd {
     /// Status of the child; `None` if it could not be waited for.
     pub(super) status: Option<ExitStatus>,
-    /// Reason why the child was stopped; `None` if it ended by itself.
+    /// Reason why the child was stopped, or why the lease was over when it ended; `None` if it ended by itself under the
+    /// lease.
     pub(super) stop_reason: Option<StopReason>,
+    /// True if the child ended by itself, and the lease was over when a guard saw that. It is unknown which came first.
+    pub(super) ended_unseen: bool,
     /// Reason why the program was not started: the error number, or zero if it was too late.
     pub(super) not_started: Option<i32>,
     /// Least time that a process of the tree was alive after the deadline; `None` if none was seen.
@@ -94,6 +97,9 @@ pub(super) struct Supervisor<'a> {
     status: Option<ExitStatus>,
     alone: bool,
     stop_reason: Option<StopReason>,
+    ended_unseen: bool,
+    /// True if the watchdog stopped the child by itself, which it does before the deadline.
+    stopped_by_watchdog: bool,
     /// Instant at which this process takes over the work of the watchdog.
     replace_at: Option<Instant>,
     /// Instant at which this process was continued after a stop.
@@ -132,6 +138,8 @@ impl<'a> Supervisor<'a> {
             status: None,
             alone: false,
             stop_reason: None,
+            ended_unseen: false,
+            stopped_by_watchdog: false,
             replace_at: None,
             continued_at: None,
             cannot_end: None,
@@ -208,9 +216,13 @@ impl<'a> Supervisor<'a> {
             cgroup.remove();
         }
         let kept = self.cannot_end.is_some() && !self.has_lost_for_good();
+        // Both guards were stopped, and the child was dead when they continued.
+        let no_guard_ran = self.stop_reason == Some(StopReason::Stopped) && !self.stopped_by_watchdog;
+        let ended_unseen = self.ended_unseen || (no_guard_ran && self.overrun.is_none());
         let ending = RunEnd {
             status: self.status,
             stop_reason: self.stop_reason,
+            ended_unseen,
             not_started: self.not_started,
             overrun: self.overrun,
             kept,
@@ -244,6 +256,7 @@ impl<'a> Supervisor<'a> {
         self.status = Some(status);
         self.step(now, Input::ChildEnded, None);
         if self.stop_reason.is_none() && self.lease.check().is_err() {
+            self.ended_unseen = true;
             self.stop_reason =
                 Some(if self.was_stopped() { StopReason::Stopped } else { StopReason::Lost(Lost::Expired) });
         }
@@ -259,6 +272,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stopped_by_watchdog(&mut self, late_ms: i32) {
+        self.stopped_by_watchdog = true;
         if self.ladder.phase() == Phase::Running {
             let why = match self.why_not_renewed() {
                 StopReason::Risk if late_ms > 0 => {
