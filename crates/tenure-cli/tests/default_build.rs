@@ -39,7 +39,7 @@ fn the_default_build_supports_a_directory_and_names_the_feature_that_a_bucket_ne
         let Output { status, stderr, .. } = tenure(url, &["status", "x"]);
         let sentence = format!(
             "tenure: TENURE_STORE: {feature}: stores are not built into this version, which has file:///path: build it \
-             with the feature {feature}, as by cargo install --path crates/tenure-cli --features {feature}\n"
+             with the feature {feature}, as by cargo install --locked --path crates/tenure-cli --features {feature}\n"
         );
         assert_eq!((status.code(), text(stderr)), (Some(64), sentence));
     }

@@ -323,8 +323,8 @@ impl FromStr for StoreUrl {
                 let build = FEATURES.iter().find(|(_, schemes)| schemes.contains(&scheme));
                 let build = build.map_or_else(String::new, |(feature, _)| {
                     format!(
-                        ": build it with the feature {feature}, as by cargo install --path crates/tenure-cli --features \
-                         {feature}"
+                        ": build it with the feature {feature}, as by cargo install --locked --path crates/tenure-cli \
+                         --features {feature}"
                     )
                 });
                 Err(UrlError::new(format!(

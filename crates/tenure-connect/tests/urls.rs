@@ -139,7 +139,7 @@ fn the_error_about_a_store_of_another_build_repeats_no_password() {
         |scheme: &str| format!("{scheme}: stores are not built into this version, which has {known}");
     let with_feature = |scheme: &str, feature: &str| {
         format!(
-            "{}: build it with the feature {feature}, as by cargo install --path crates/tenure-cli --features {feature}",
+            "{}: build it with the feature {feature}, as by cargo install --locked --path crates/tenure-cli --features {feature}",
             not_built(scheme)
         )
     };
