@@ -40,7 +40,8 @@ pub(crate) struct Failure {
 /// The tokens of a write that a fence refused as stale.
 #[derive(Debug, Serialize)]
 struct StaleWrite {
-    lease: String,
+    /// The name of the lease.
+    name: String,
     /// The token of the write.
     offered: Token,
     /// The greatest token that the target has admitted.
@@ -138,7 +139,7 @@ impl StaleWrite {
     fn of(source: &(dyn std::error::Error + 'static)) -> Option<Self> {
         match source.downcast_ref()? {
             FenceError::Stale { offered, highest, .. } => {
-                Some(Self { lease: offered.name().to_string(), offered: offered.token(), token: *highest })
+                Some(Self { name: offered.name().to_string(), offered: offered.token(), token: *highest })
             }
             _ => None,
         }

@@ -100,10 +100,10 @@ fn a_stale_token_exits_76_with_both_tokens_and_changes_nothing() {
         let late = fence(&home, 7, &[write, target, "--json"], "late\n");
         let mut said: serde_json::Value = serde_json::from_str(&late.err).unwrap();
         assert!(said["error"]["message"].take().as_str().unwrap().contains("stop for good"));
-        let error = json!({"exit": 76, "message": null, "lease": "billing", "offered": 7, "token": 9});
+        let error = json!({"exit": 76, "message": null, "name": "billing", "offered": 7, "token": 9});
         assert_eq!((late.code, said), (76, json!({ "error": error })));
         let late = fence(&home, 7, &["check", target, "--json"], "");
-        let expected = json!({"target": target, "result": "stale", "lease": "billing", "token": 9});
+        let expected = json!({"target": target, "result": "stale", "name": "billing", "token": 9});
         assert_eq!((late.code, late.json()), (76, expected));
         fence(&home, 9, &["get", target], "").answered(0, "nine\n");
         // The same holder again, and the next one.
@@ -173,7 +173,7 @@ fn check_says_that_only_the_write_proves_it() {
     let checked = fence(&home, 8, &["check", "f", "--json"], "");
     assert_eq!(
         (checked.code, checked.json()),
-        (0, json!({"target": "f", "result": "admitted", "lease": "billing", "token": 7}))
+        (0, json!({"target": "f", "result": "admitted", "name": "billing", "token": 7}))
     );
     let checked = fence(&home, 8, &["check", "key:none", "--json"], "");
     assert_eq!(checked.json()["token"], json!(null));
@@ -183,7 +183,7 @@ fn check_says_that_only_the_write_proves_it() {
 fn json_tells_what_was_done() {
     let home = Home::new("fence-json");
     let put = |args: &[&str], input: &str| fence(&home, 7, args, input).json();
-    let answer = |target: &str, result: &str| json!({"target": target, "result": result, "lease": "billing", "token": 7});
+    let answer = |target: &str, result: &str| json!({"target": target, "result": result, "name": "billing", "token": 7});
     let with = |mut answer: serde_json::Value, length: u64| {
         answer["length"] = json!(length);
         answer
@@ -200,7 +200,7 @@ fn json_tells_what_was_done() {
         let got = fence(&home, 7, &["get", absent, "--json"], "");
         assert_eq!(
             (got.code, got.json()),
-            (1, json!({"target": absent, "result": "absent", "lease": null, "token": null}))
+            (1, json!({"target": absent, "result": "absent", "name": null, "token": null}))
         );
         fence(&home, 7, &["get", absent], "").answered(1, "");
     }
@@ -247,7 +247,7 @@ fn a_slot_is_a_lease_of_its_own_and_a_lease_inside_a_slot_is_not_that_slot() {
     let home = Home::new("fence-slot");
     script(&home, "tenure run --slots 1 gpu -- sh -c 'echo x | tenure fence put of-slot'").answered(0, "");
     let got = script(&home, "tenure fence get of-slot --json").json();
-    assert_eq!(got["lease"], json!(".tenure/slots/gpu/0"));
+    assert_eq!(got["name"], json!(".tenure/slots/gpu/0"));
     let token = got["token"].as_u64().unwrap().to_string();
     let named = ["fence", "check", "of-slot", "--name", "gpu", "--slot", "0", "--token", &token];
     let named = did(home.command(&named).current_dir(&home.0));
@@ -258,7 +258,7 @@ fn a_slot_is_a_lease_of_its_own_and_a_lease_inside_a_slot_is_not_that_slot() {
     let nested =
         "tenure run --slots 1 gpu -- sh -c 'tenure run inner -- sh -c \"echo x | tenure fence put nested\"'";
     script(&home, nested).answered(0, "");
-    assert_eq!(script(&home, "tenure fence get nested --json").json()["lease"], json!("inner"));
+    assert_eq!(script(&home, "tenure fence get nested --json").json()["name"], json!("inner"));
 }
 
 #[test]

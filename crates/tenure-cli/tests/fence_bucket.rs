@@ -54,7 +54,7 @@ fn an_object_is_put_sealed_checked_and_read_and_refuses_a_stale_token() {
     assert_eq!(place.fence(9, &["check", &url], b"").code, 0);
     place.fence(9, &["put", &url], b"a,2\n").answered(0, "");
     let got = place.fence(9, &["get", &url, "--json"], b"").json();
-    assert_eq!(got, json!({"target": url, "result": "found", "lease": "billing", "token": 9, "length": 4}));
+    assert_eq!(got, json!({"target": url, "result": "found", "name": "billing", "token": 9, "length": 4}));
     refused(&place.fence(9, &["append", &url], b"x"), 64, &["cannot be appended to"]);
     refused(&place.fence(9, &["put", "--adopt", &url], b"x"), 64, &["--adopt is for files"]);
     let many = vec![b'x'; 5 << 20];

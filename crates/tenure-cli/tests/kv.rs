@@ -196,7 +196,7 @@ fn a_listing_shows_entries_and_no_leases() {
     assert!(lines[2].starts_with("nodes/b ") && lines[2].ends_with('2'));
     assert!(lines[3].starts_with("nodes/theirs") && lines[3].contains("another program"), "{}", lines[3]);
     let json = kv(&home, &["ls", "nodes", "--json"]).json();
-    let names: Vec<_> = json["keys"].as_array().unwrap().iter().map(|key| &key["name"]).collect();
+    let names: Vec<_> = json["keys"].as_array().unwrap().iter().map(|key| &key["key"]).collect();
     assert_eq!(names, ["nodes/a", "nodes/b", "nodes/theirs"]);
 }
 

@@ -45,7 +45,7 @@ fn an_election_without_a_leader_exits_1_and_creates_nothing() {
         json_of(&ran),
         json!({
             "store": world.store_url(), "name": "job", "holder": null, "address": null, "labels": {}, "value": null,
-            "token": null, "since": null, "led_ms": null, "left_ms": null, "judged": null, "by": null, "because": null,
+            "token": null, "granted_at": null, "held_ms": null, "left_ms": null, "judged": null, "by": null, "because": null,
         })
     );
     assert!(!world.leases().exists(), "not even the store");
@@ -185,6 +185,22 @@ fn a_leader_resigns_on_request_and_the_lease_is_free_afterwards() {
     let past: Vec<_> = record.history.iter().map(|past| past.end.clone()).collect();
     assert_eq!(past, [End::Revoked { by: "boss".into(), because: "node a is drained".into() }]);
     world.is_empty_soon();
+}
+
+#[test]
+fn the_election_has_the_same_name_in_the_event_and_in_the_answer() {
+    let world = World::new("resign-json");
+    let led = leading(&world, "job", "3s");
+    let ran = resign(&world, &["job", "--reason", "x", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let event: Value = serde_json::from_str(ran.err.lines().next().unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(ran.text()).unwrap();
+    assert_eq!(
+        (&event["event"], &event["name"], &answer["name"]),
+        (&json!("revoking"), &json!("job"), &json!("job"))
+    );
+    assert!(event.get("key").is_none(), "{event}");
+    assert_eq!(led.end().code, 76);
 }
 
 #[test]

@@ -29,8 +29,8 @@ use target::Target;
 struct FenceAnswer {
     target: String,
     result: &'static str,
-    /// The lease of the mark, and its greatest admitted token; `None` if nothing was admitted yet.
-    lease: Option<String>,
+    /// The name of the lease of the mark, and its greatest admitted token; `None` if nothing was admitted yet.
+    name: Option<String>,
     token: Option<Token>,
     /// Bytes of the content, if they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ impl FenceAnswer {
         Self {
             target: target.to_string(),
             result,
-            lease: mark.map(|mark| mark.name().to_string()),
+            name: mark.map(|mark| mark.name().to_string()),
             token: mark.map(FencingToken::token),
             length,
         }

@@ -153,7 +153,7 @@ fn answer(store: &ChosenStore, result: &KvResult, json: bool) -> Result<ExitCode
         output::answer_json(&KvAnswer { store: store.url(), result: word, entry })?;
         return Ok(if refused { ExitCode::from(exit::HELD) } else { ExitCode::SUCCESS });
     }
-    let name = plain(&entry.name);
+    let name = plain(&entry.key);
     match *word {
         "exists" | "conflict" if entry.revision.is_some() => {
             let next = if *word == "exists" {

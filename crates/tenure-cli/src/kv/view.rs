@@ -7,7 +7,7 @@ use crate::output::plain;
 /// An entry in output. The fields and their names are a contract: `docs/reference/command/kv.md`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct KeyView {
-    pub(super) name: String,
+    pub(super) key: String,
     pub(super) value: Option<String>,
     pub(super) revision: Option<u64>,
     owner: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct KeyView {
 impl KeyView {
     /// A key without an entry.
     pub(super) fn absent(key: &Key) -> Self {
-        Self { name: key.to_string(), ..Self::default() }
+        Self { key: key.to_string(), ..Self::default() }
     }
 
     /// A key that could not be read.
@@ -71,7 +71,7 @@ impl KeyView {
             (None, value) => plain(value.as_deref().unwrap_or_default()),
         };
         [
-            plain(&self.name),
+            plain(&self.key),
             self.owner.as_deref().map_or_else(nothing, plain),
             self.revision.map_or_else(nothing, |revision| revision.to_string()),
             self.left.map_or_else(nothing, duration::at_most),

@@ -19,8 +19,8 @@ pub(crate) struct LeaderView {
     labels: BTreeMap<String, String>,
     value: Option<String>,
     token: Option<u64>,
-    since: Option<String>,
-    led_ms: Option<u64>,
+    granted_at: Option<String>,
+    held_ms: Option<u64>,
     left_ms: Option<u64>,
     judged: Option<bool>,
     /// The process that asked the leader to resign, and its reason.
@@ -45,8 +45,8 @@ impl LeaderView {
         view.labels = holder.labels().clone();
         view.value = Some(record.value.to_string()).filter(|value| !value.is_empty());
         view.token = Some(record.token.get());
-        view.since = Some(record.granted_at.to_string());
-        view.led_ms = Some(seen.seen_at.as_millis().saturating_sub(record.granted_at.as_millis()));
+        view.granted_at = Some(record.granted_at.to_string());
+        view.held_ms = Some(seen.seen_at.as_millis().saturating_sub(record.granted_at.as_millis()));
         if let Some(left) = seen.standing.remaining() {
             (view.left_ms, view.judged) = (Some(duration::millis_up(left.at_most)), Some(left.judged));
         }
@@ -77,8 +77,8 @@ impl LeaderView {
             IN_USE.paint("led"),
             plain(holder),
             self.token.unwrap_or_default(),
-            self.since.as_deref().unwrap_or_default(),
-            duration::at_least(millis(self.led_ms)),
+            self.granted_at.as_deref().unwrap_or_default(),
+            duration::at_least(millis(self.held_ms)),
             duration::at_most(millis(self.left_ms)),
         )
     }

@@ -154,7 +154,7 @@ impl ProbeAnswer<'_> {
                 "expected": self.probe.calls_expected(),
             },
             "cleaned": self.cleaned.map(|cleaned| json!({
-                "corner": cleaned.scratch_area,
+                "scratch_area": cleaned.scratch_area,
                 "removed": cleaned.removed,
                 "left": cleaned.left,
                 "why": cleaned.why,
