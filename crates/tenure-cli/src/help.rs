@@ -742,6 +742,9 @@ Examples:
 
 For zsh, add fpath=(~/.zfunc $fpath) to ~/.zshrc, before compinit.
 
+In bash, zsh and fish, the names of leases are completed from the store that the line, TENURE_STORE or the configuration names. \
+This only reads, and gives up after one second. Names that a shell would interpret are left out.
+
 Exit codes:
    0  the completions were written
   64, 69  as in tenure --help

@@ -59,6 +59,9 @@ fn main() -> ExitCode {
     if let Some(ended) = demo::worker_if_asked() {
         return ended;
     }
+    if let Some(ended) = completions::names_if_asked() {
+        return ended;
+    }
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return usage::answer(&error),

@@ -93,11 +93,12 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
 
 /// The store that the user named, or the user's default.
 pub(crate) fn choose(args: &Args) -> Result<ChosenStore, Failure> {
-    Ok(ChosenStore { again: args.check_store, ..choice(args)? })
+    Ok(ChosenStore { again: args.check_store, ..choose_for_reading(args.store.as_deref())? })
 }
 
-fn choice(args: &Args) -> Result<ChosenStore, Failure> {
-    if let Some(url) = &args.store {
+/// The same without the safety check, which a command that only reads does not need.
+pub(crate) fn choose_for_reading(url: Option<&str>) -> Result<ChosenStore, Failure> {
+    if let Some(url) = url {
         return ChosenStore::parse(url, ChosenBy::Flag);
     }
     if let Some(url) = home::variable_value(VARIABLE) {

@@ -237,3 +237,168 @@ fn the_build_script_handles_checkouts_worktrees_archives_and_vendored_copies() {
     std::fs::create_dir_all(&vendored).unwrap();
     assert_eq!(said(&script, &vendored).0, "1.2.3");
 }
+
+// ── names from the store ────────────────────────────────────────────────────────────────────────────────────────────
+
+/// A home with a completion script for bash, and leases of these names.
+fn home_with_names(name: &str, leases: &[&str]) -> Home {
+    let home = Home::new(name);
+    home.write("tenure.bash", &home.tenure(&["completions", "bash"]).out);
+    for lease in leases {
+        home.tenure(&["run", lease, "--", "true"]).answered(0, "");
+    }
+    home
+}
+
+/// The completions of a line by bash. The last word is at the cursor.
+fn completed(home: &Home, words: &[&str]) -> Vec<String> {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+    let script = format!(
+        "source \"$HOME/tenure.bash\"; COMP_WORDS=({}); COMP_CWORD={}; \
+         _tenure tenure \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; \
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted.join(" "),
+        words.len() - 1
+    );
+    let directory = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap().display();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", &script]).env_clear().env("HOME", &home.0).env("PATH", path);
+    let completed = did(bash.current_dir(&home.0));
+    assert_eq!((completed.code, completed.err.as_str()), (0, ""));
+    completed.out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+fn has_bash() -> bool {
+    shell("command -v bash >/dev/null")
+}
+
+#[test]
+fn bash_completes_the_names_of_leases_and_groups_from_the_store() {
+    if !has_bash() {
+        return skipped("bash is not installed");
+    }
+    let home = home_with_names("names-bash", &["backup", "billing/hourly", "billing/nightly"]);
+    home.tenure(&["run", "gpu", "--slots", "2", "--", "true"]).answered(0, "");
+    for command in
+        ["run", "elect", "acquire", "steal", "leader", "resign", "status", "history", "ls", "watch", "forget"]
+    {
+        let all = completed(&home, &["tenure", command, ""]);
+        assert_eq!(all, ["backup", "billing/hourly", "billing/nightly"], "{command}");
+        assert_eq!(completed(&home, &["tenure", command, "bi"]), ["billing/hourly", "billing/nightly"]);
+        assert_eq!(completed(&home, &["tenure", command, "billing/n"]), ["billing/nightly"]);
+    }
+    assert_eq!(completed(&home, &["tenure", "slots", ""]), ["gpu"]);
+    assert_eq!(completed(&home, &["tenure", "run", "--slots", "2", "g"]), ["gpu"]);
+    assert_eq!(
+        completed(&home, &["tenure", "status", "--js"]),
+        ["--json"],
+        "options are completed as before"
+    );
+    let after = completed(&home, &["tenure", "run", "backup", "--", "ba"]);
+    assert!(!after.contains(&"backup".to_owned()), "CMD is no lease: {after:?}");
+}
+
+#[test]
+fn bash_completes_names_from_the_store_that_the_line_names() {
+    if !has_bash() {
+        return skipped("bash is not installed");
+    }
+    let home = home_with_names("names-store", &["default"]);
+    let other = home.0.join("other");
+    let url = tenure::store::File::url_of(&other);
+    home.tenure(&["--store", &url, "run", "a:b", "--", "true"]).answered(0, "");
+    let path = url.strip_prefix("file:").unwrap();
+    // Bash makes words of their own of the colon and of the equals sign.
+    assert_eq!(completed(&home, &["tenure", "--store", "file", ":", path, "status", ""]), ["a:b"]);
+    assert_eq!(completed(&home, &["tenure", "status", "--store", "=", "file", ":", path, "a"]), ["a:b"]);
+    assert_eq!(completed(&home, &["tenure", "--store", "file", ":", path, "status", "a", ":", ""]), ["b"]);
+    assert_eq!(completed(&home, &["tenure", "status", ""]), ["default"]);
+}
+
+#[test]
+fn hostile_names_are_not_completed_and_nothing_is_executed() {
+    if !has_bash() {
+        return skipped("bash is not installed");
+    }
+    let hostile =
+        ["a b", "$(touch x)", "`touch x`", "a;touch x", "a'b", "a\"b", "a\\b", "*", "~", "a|b", "a&b", "!1"];
+    let names: Vec<&str> = hostile.into_iter().chain(["safe"]).collect();
+    let home = home_with_names("names-hostile", &names);
+    assert_eq!(completed(&home, &["tenure", "status", ""]), ["safe"]);
+    for name in hostile {
+        let offered = completed(&home, &["tenure", "status", name]);
+        assert!(
+            offered.iter().all(|offered| names.iter().all(|name| offered != name)),
+            "{name}: {offered:?}"
+        );
+    }
+    assert!(!home.0.join("x").exists());
+}
+
+#[test]
+fn names_are_completed_in_silence_and_nothing_is_created_or_changed() {
+    let home = Home::new("names-silence");
+    home.tenure(&["complete-names", "status", ""]).answered(0, "");
+    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a directory");
+    let named = |url: &str| home.tenure(&["complete-names", "--store", url, "status", ""]);
+    for url in ["nonsense", "file:///proc/self/x", "redis://127.0.0.1:1", "memory:", "", "s3://nowhere/x"] {
+        named(url).answered(0, "");
+    }
+    for words in [&["complete-names"][..], &["complete-names", ""], &["complete-names", "--", ""]] {
+        home.tenure(words).answered(0, "");
+    }
+    home.tenure(&["run", "x", "--", "true"]).answered(0, "");
+    let files = || {
+        let found = std::process::Command::new("find")
+            .arg(&home.0)
+            .args(["-printf", "%p %T@ %C@\n"])
+            .output()
+            .unwrap();
+        String::from_utf8(found.stdout).unwrap()
+    };
+    let before = files();
+    home.tenure(&["complete-names", "status", ""]).answered(0, "x\n");
+    assert_eq!(files(), before);
+}
+
+#[test]
+fn a_store_that_does_not_answer_delays_a_prompt_for_no_longer_than_its_limit() {
+    let home = Home::new("names-slow");
+    // It accepts a connection, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    home.tenure(&["complete-names", "--store", &url, "status", ""]).answered(0, "");
+}
+
+#[test]
+fn the_scripts_of_zsh_and_fish_ask_for_names_where_a_command_takes_one() {
+    let home = Home::new("names-shells");
+    let zsh = home.tenure(&["completions", "zsh"]).out;
+    // run, elect, acquire, steal, leader, resign, status, history; ls, slots, watch, forget; five of kv.
+    assert!(zsh.matches(":_tenure_names' \\\n").count() >= 17, "{zsh}");
+    for line in zsh.lines().filter(|line| line.contains(":_tenure_names'")) {
+        assert!(
+            ["':name -- ", "'::prefix -- ", "'::group -- ", "':key -- ", "':prefix -- "]
+                .iter()
+                .any(|begin| line.starts_with(begin)),
+            "{line}"
+        );
+    }
+    assert!(
+        zsh.contains("_tenure_names() {") && zsh.contains("_tenure_words=(\"${(@Q)words[1,CURRENT-1]}\")")
+    );
+    let fish = home.tenure(&["completions", "fish"]).out;
+    assert!(
+        fish.ends_with("-a \"(__tenure_names)\"\n") && fish.contains("function __tenure_names\n"),
+        "{fish}"
+    );
+    for (name, script, check) in [("zsh", zsh, "zsh -n"), ("fish", fish, "fish --no-execute")] {
+        if !shell(&format!("command -v {name} >/dev/null")) {
+            skipped(&format!("{name} is not installed: its script is not executed"));
+            continue;
+        }
+        let path = home.write(name, &script);
+        assert!(shell(&format!("{check} {}", path.display())), "{name}");
+    }
+}
