@@ -9,7 +9,7 @@ use crate::output::without_handles;
 /// This process and the command that it runs, unless that is hidden.
 pub(crate) fn supervising(command: &[OsString], hide: bool) -> ProcessInfo {
     let process = tenure::this_process();
-    if hide { process } else { process.with_command(command.iter().map(|word| without_secrets(word))) }
+    if hide { process } else { process.with_command(command.iter().map(without_secrets)) }
 }
 
 /// The script that acquires a handle. This process ends before the work under the lease begins.

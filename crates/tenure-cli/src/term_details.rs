@@ -92,7 +92,8 @@ impl TermDetails {
         }
     }
 
-    /// Adds the next renewal, as far as the record tells. It is an estimate: the clocks of holder and reader may differ.
+    /// Adds the next renewal, as far as the record tells. It is an estimate: the clocks of holder and reader may
+    /// differ.
     fn expect_renewal(&mut self, record: &Record, now: WallTime) {
         let Some(renews) = record.renews_ms() else {
             if self.by_handle == Some(true) {

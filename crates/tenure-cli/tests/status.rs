@@ -231,23 +231,16 @@ fn the_store_is_shown_with_what_names_it() {
     let (default, other) = (home.url(), tenure::store::File::url_of(&home.0.join("other")));
     let config = home.0.join("tenure.toml");
     std::fs::write(&config, format!("store = {other:?}\n")).unwrap();
-    let ways: [(&dyn Fn(&[&str]) -> Did, &str, &str, &str); 4] = [
-        (&|args| home.tenure(args), &default, "the default", "default"),
-        (&|args| did(home.command(args).args(["--store", &other])), &other, "from --store", "--store"),
-        (
-            &|args| did(home.command(args).env("TENURE_STORE", &other)),
-            &other,
-            "from TENURE_STORE",
-            "TENURE_STORE",
-        ),
-        (
-            &|args| did(home.command(args).env("TENURE_CONFIG", &config)),
-            &other,
-            &format!("from {}", config.display()),
-            config.to_str().unwrap(),
-        ),
-    ];
-    for (run, url, origin, from) in ways {
+    let path = config.to_str().unwrap();
+    let (by_default, by_flag): (&[&str], &[&str]) = (&[], &["--store", &other]);
+    for (args, variable, url, from) in [
+        (by_default, None, &default, "default"),
+        (by_flag, None, &other, "--store"),
+        (by_default, Some(("TENURE_STORE", other.as_str())), &other, "TENURE_STORE"),
+        (by_default, Some(("TENURE_CONFIG", path)), &other, path),
+    ] {
+        let run = |command: &[&str]| did(home.command(args).args(command).envs(variable));
+        let origin = if from == "default" { "the default".to_owned() } else { format!("from {from}") };
         let text = run(&["status", "x"]);
         assert_eq!(line(&text, "store"), Some(format!("{url}, {origin}")));
         assert_eq!(run(&["ls"]).err, format!("no leases in {url}, {origin}\n"));

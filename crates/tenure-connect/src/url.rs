@@ -152,9 +152,9 @@ impl StoreUrl {
         }
     }
 
-    /// The URL with what the environment of this process adds to it, such as the endpoint of a bucket, and without links in a
-    /// path: two processes whose URLs are equal in this form address the same store. If the store cannot be opened, the URL
-    /// itself.
+    /// The URL with what the environment of this process adds to it, such as the endpoint of a bucket, and without
+    /// links in a path: two processes whose URLs are equal in this form address the same store. If the store cannot be
+    /// opened, the URL itself.
     #[must_use]
     pub fn resolved(&self) -> Self {
         match &self.0 {
@@ -245,8 +245,8 @@ impl StoreUrl {
         }
     }
 
-    /// The statements that install a fence for tables of users beside the store, for an administrator; `None` if the store is
-    /// not in a database. Sends nothing.
+    /// The statements that install a fence for tables of users beside the store, for an administrator; `None` if the
+    /// store is not in a database. Sends nothing.
     pub fn fence_statements(&self) -> Result<Option<String>, Error> {
         match &self.0 {
             #[cfg(feature = "postgres")]
@@ -266,7 +266,8 @@ impl StoreUrl {
         }
     }
 
-    /// Risks of the store that are known and not refused, each in a sentence. Sends a request if the store can report any.
+    /// Risks of the store that are known and not refused, each in a sentence. Sends a request if the store can report
+    /// any.
     pub async fn risks(&self) -> Result<Vec<String>, Error> {
         match &self.0 {
             #[cfg(feature = "postgres")]

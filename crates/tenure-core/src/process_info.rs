@@ -47,8 +47,8 @@ impl ProcessInfo {
         self
     }
 
-    /// Sets the command line, from the program and its arguments. **Arguments may contain secrets**: set it only if every
-    /// reader of the store may see them.
+    /// Sets the command line, from the program and its arguments. **Arguments may contain secrets**: set it only if
+    /// every reader of the store may see them.
     ///
     /// Words with spaces are quoted. Bytes that are not text are replaced.
     pub fn with_command<W: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = W>) -> Self {

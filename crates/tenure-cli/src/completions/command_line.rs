@@ -70,8 +70,8 @@ struct Position<'a> {
 }
 
 impl<'a> Position<'a> {
-    /// The position after these words; `None` if the first argument of the command is given already, or an option waits for
-    /// its value.
+    /// The position after these words; `None` if the first argument of the command is given already, or an option waits
+    /// for its value.
     fn after(root: &'a Command, words: &[String]) -> Option<Self> {
         let mut position = Self { command: root, store: None, slots: false };
         let mut words = words.iter();

@@ -13,8 +13,8 @@ use crate::exit::Failure;
 use crate::output;
 pub(crate) use names::names_if_asked;
 
-/// Writes the completions of a shell, generated from the definitions of the arguments. The names of leases come from the
-/// store, each time that they are needed.
+/// Writes the completions of a shell, generated from the definitions of the arguments. The names of leases come from
+/// the store, each time that they are needed.
 pub(crate) fn completions(completions: &Completions) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(completions.shell, &mut Args::command(), "tenure", &mut script);

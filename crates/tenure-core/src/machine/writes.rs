@@ -90,7 +90,8 @@ fn process_of(term: Nonce, params: &AcquireParams) -> Option<Arc<TermProcess>> {
     }))
 }
 
-/// The process of the term, for a handle. The process that renews by the handle is not the one that acts under the term.
+/// The process of the term, for a handle. The process that renews by the handle is not the one that acts under the
+/// term.
 fn with_renewals_on_request(old: &Record) -> Option<Arc<TermProcess>> {
     let process = (**old.process.as_ref()?).clone();
     Some(Arc::new(TermProcess { renews_ms: None, ..process }))

@@ -41,8 +41,8 @@ pub struct Record {
     pub term: Nonce,
     /// The token of the latest grant, which is the revision of a plain key. It never goes back.
     pub token: Token,
-    /// Time that a held version lasts; absent on a key that was never granted, on a plain key that never runs out, and on
-    /// a plain key without an entry.
+    /// Time that a held version lasts; absent on a key that was never granted, on a plain key that never runs out, and
+    /// on a plain key without an entry.
     pub ttl: Option<Ttl>,
     /// The nonce of this write.
     pub nonce: Nonce,
@@ -67,8 +67,8 @@ pub struct Record {
     pub unstoppable: Option<Arc<Unstoppable>>,
     /// The latest term whose holder reported that the work was done. It stays until the next one.
     pub last_success: Option<LastSuccess>,
-    /// The process of one term, for people. It has no meaning for any other term. [`holder_process`](Self::holder_process)
-    /// has that of the present term.
+    /// The process of one term, for people. It has no meaning for any other term.
+    /// [`holder_process`](Self::holder_process) has that of the present term.
     pub process: Option<Arc<TermProcess>>,
     /// Fields that this version does not know, kept verbatim: name and JSON text.
     pub unknown: Arc<[(String, String)]>,

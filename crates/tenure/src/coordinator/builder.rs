@@ -38,8 +38,8 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// Sets the process that its grants write into the record, for people who look at the lease. Everyone who may read the
-    /// store sees it.
+    /// Sets the process that its grants write into the record, for people who look at the lease. Everyone who may read
+    /// the store sees it.
     ///
     /// The default is [`this_process`](crate::this_process): host, process id, user and container, and no command line.
     /// `ProcessInfo::default()` writes none.

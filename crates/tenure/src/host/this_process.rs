@@ -20,8 +20,8 @@ pub(super) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The name of a user, from the local file of users alone. A name service may take long to answer, and a connection must
-/// not wait for it. Without a name, the number.
+/// The name of a user, from the local file of users alone. A name service may take long to answer, and a connection
+/// must not wait for it. Without a name, the number.
 fn user_name(uid: u32) -> String {
     let users = fs::read(USERS).unwrap_or_default();
     name_in(&String::from_utf8_lossy(&users), uid).unwrap_or_else(|| uid.to_string())
@@ -44,7 +44,8 @@ fn container_id() -> Option<String> {
     of_cgroup.or_else(|| id_in_mounts(&read("/proc/self/mountinfo").ok()?))
 }
 
-/// The id in a line such as `0::/system.slice/docker-<id>.scope` or `4:memory:/docker/<id>`. The innermost container counts.
+/// The id in a line such as `0::/system.slice/docker-<id>.scope` or `4:memory:/docker/<id>`. The innermost container
+/// counts.
 fn id_in_cgroups(text: &str) -> Option<String> {
     let parts = text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).flat_map(|path| path.rsplit('/'));
     parts.map(|part| part.strip_suffix(".scope").unwrap_or(part)).find_map(|part| {
