@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Campaign for NAME, run CMD while this process leads, and campaign again
     Elect(Elect),
-    /// Hold NAME while a script has a file open, renew it in the background, and print the token
+    /// Hold NAME while a script has a file open: print the token, and renew the lease in the background
     Hold(Hold),
     /// Acquire NAME for a script, and print a handle for renew and release
     Acquire(Acquire),
@@ -317,7 +317,7 @@ pub(crate) struct Steal {
     /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Print every event of the CMD, and each renewal
+    /// Print every event of CMD, and each renewal
     #[arg(long, short, requires = "command", conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Print a JSON object on standard output; with a CMD, print events as JSON on standard error

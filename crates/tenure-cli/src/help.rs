@@ -187,12 +187,12 @@ several scripts may use one.
 With --pid, the keeper renews until that process has ended. It does not release the lease, because other processes of \
 the script may go on: the lease lapses by its ttl.
 
-If the lease is lost, or no renewal has succeeded when 5s or a third of the ttl are left, the keeper sends TERM to \
+If the lease is lost, or no renewal has succeeded when 5s, or a third of the ttl if that is less, are left, the keeper sends TERM to \
 all processes that have the descriptor, or to PID, and exits with 76. --signal chooses another signal. The keeper \
-sends it once, and no KILL follows. It says so on standard error, unless that was the pipe of $(… 2>&1).
+sends it once, and no KILL follows. It reports the loss on standard error, unless that was the pipe of $(… 2>&1).
 
-A script does not notice if its keeper is stopped or killed: then the lease lapses. tenure run has a watchdog for \
-this, and ends the script in time, so prefer it. Send the token with every write: export TENURE_NAME=backup \
+A script does not notice if its keeper is stopped or killed: then the lease lapses. tenure run has a watchdog, \
+which kills the script in time, so prefer it. Send the token with every write: export TENURE_NAME=backup \
 TENURE_TOKEN=$token for tenure fence. The keeper is called lease-keeper, so pkill tenure does not end it.
 
 ",

@@ -23,7 +23,7 @@ pub(crate) struct ProgressOutput {
     granted: OnceCell<Grant>,
 }
 
-/// The amount of events that the user asked for.
+/// Number of events that the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     /// `--quiet`.
@@ -65,9 +65,9 @@ pub(crate) enum Importance {
     Detail,
     /// JSON, `--verbose`, and logs: a person at a terminal sees the command itself.
     Log,
-    /// Everybody, except with `--quiet`.
+    /// Every reader, except with `--quiet`.
     News,
-    /// Everybody, even with `--quiet`.
+    /// Every reader, even with `--quiet`.
     Trouble,
 }
 

@@ -19,7 +19,7 @@ impl Repetition {
         self.latest.map_or(now, |(at, interval)| now.max(at + interval))
     }
 
-    /// The message is said now. A cause that comes and goes does not begin anew each time.
+    /// Records that the message is printed now. A cause that returns soon continues with the longer intervals.
     pub(crate) fn repeated(&mut self, now: Instant) {
         let interval = match self.latest {
             Some((at, interval)) if now.since(at) <= 4 * interval => (2 * interval).min(LONGEST),

@@ -39,7 +39,7 @@ impl StoreTrouble<'_> {
             repetition.repeated(clock.now());
         }
         loop {
-            self.errors.lasting(HICCUP).await;
+            self.errors.lasting(SILENT_MAX).await;
             clock.sleep_until(repetition.due(clock.now())).await;
             while let Some(cause) = self.errors.latest() {
                 repetition.repeated(clock.now());
@@ -73,4 +73,4 @@ pub(crate) fn say_unavailable(progress: &ProgressOutput, still: &str, cause: &st
 }
 
 /// Time for which calls may fail without a message: a store that is busy for a moment is no trouble.
-const HICCUP: Duration = Duration::from_secs(1);
+const SILENT_MAX: Duration = Duration::from_secs(1);

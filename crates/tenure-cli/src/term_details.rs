@@ -97,7 +97,7 @@ impl TermDetails {
     fn expect_renewal(&mut self, record: &Record, now: WallTime) {
         let Some(renews) = record.renews_ms() else {
             if self.by_handle == Some(true) {
-                self.add("next renewal", "when the owner of the handle runs tenure renew".to_owned());
+                self.add("next renewal", "when the process that has the handle runs tenure renew".to_owned());
             }
             return;
         };

@@ -375,8 +375,8 @@ fn a_store_that_does_not_answer_delays_a_prompt_for_no_longer_than_its_limit() {
 fn the_scripts_of_zsh_and_fish_ask_for_names_where_a_command_takes_one() {
     let home = Home::new("names-shells");
     let zsh = home.tenure(&["completions", "zsh"]).out;
-    // run, elect, acquire, steal, leader, resign, status, history; ls, slots, watch, forget; five of kv.
-    assert!(zsh.matches(":_tenure_names' \\\n").count() >= 17, "{zsh}");
+    // run, elect, hold, acquire, steal, leader, resign, status, history; ls, slots, watch, forget; five of kv.
+    assert!(zsh.matches(":_tenure_names' \\\n").count() >= 18, "{zsh}");
     for line in zsh.lines().filter(|line| line.contains(":_tenure_names'")) {
         assert!(
             ["':name -- ", "'::prefix -- ", "'::group -- ", "':key -- ", "':prefix -- "]

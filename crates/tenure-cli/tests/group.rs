@@ -227,7 +227,7 @@ fn two_users_who_do_not_share_a_store_learn_how_they_can() {
     let refused = plain(BEN);
     said(&refused, 77, &["belongs to user 64011", "two users cannot share it", "chmod 2770", &shared]);
     // The steps of the message, by an administrator.
-    let steps = refused.err.split_once("stop its users; ").unwrap().1.split_once("; then name").unwrap().0;
+    let steps = refused.err.split_once("stop its programs; ").unwrap().1.split_once("; then name").unwrap().0;
     assert!(tenure_testkit::shell(&steps.replace("GROUP", &GROUP.to_string())), "{steps}");
     for user in [ANN, BEN] {
         assert_eq!(world.ran(user, &["run", "x", "--", "true"]).code, 0);

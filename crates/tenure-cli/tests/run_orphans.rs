@@ -200,7 +200,8 @@ fn a_command_that_ended_by_itself_while_no_guard_ran_is_not_reported_as_stopped_
     assert!(supervisor.send(Signal::CONT) && watchdog.send(Signal::CONT));
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");
-    let unseen = ["the command ended by itself, and lease x", "so it may have acted after the deadline"];
+    let unseen =
+        ["the command ended by itself, and lease x", "so the command may have acted after the deadline"];
     // A watchdog that continues first reports that the deadline had passed.
     let is_told = unseen.iter().all(|part| ran.err.contains(part)) || ran.err.contains("was overrun");
     assert!(is_told, "{}", ran.err);

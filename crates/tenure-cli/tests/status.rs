@@ -121,7 +121,7 @@ fn a_process_of_an_earlier_term_and_a_record_without_one_show_none() {
     let next = |name: &str| line(&home.tenure(&["status", name]), "next renewal");
     assert_eq!(
         next("process-of-an-earlier-term").as_deref(),
-        Some("when the owner of the handle runs tenure renew")
+        Some("when the process that has the handle runs tenure renew")
     );
     assert_eq!(next("held"), None);
 }
@@ -193,7 +193,7 @@ fn a_library_publishes_no_arguments_by_itself_and_a_handle_names_the_script_that
     assert_eq!(seen["process"]["pid"], std::process::id(), "the caller, because tenure acquire has exited");
     assert_eq!(
         line(&text, "next renewal").as_deref(),
-        Some("when the owner of the handle runs tenure renew")
+        Some("when the process that has the handle runs tenure renew")
     );
     let renewed = home.tenure(&["renew", acquired.out.trim()]);
     assert_eq!(renewed.code, 0, "{renewed:?}");

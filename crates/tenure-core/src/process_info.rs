@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::{Holder, text};
 
-/// Description of the process behind a lease, for people who look at the lease. Nothing is decided by it.
+/// Description of the process behind a lease, for people who look at the lease. No decision depends on it.
 ///
 /// Everyone who may read the store sees it. Texts are made valid for a record: on one line, and within the limit of
 /// their length. So no text makes a grant fail.

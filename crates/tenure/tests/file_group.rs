@@ -221,7 +221,7 @@ fn a_store_of_one_user_is_refused_with_the_commands_that_share_it() {
     let error = File::builder().share_with_group().open(&shared.leases).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let url = format!("{}?share=group", File::url_of(&shared.leases));
-    says(&error.to_string(), &["not shared with a group", "mode is 0700", &url, "stop its users"]);
+    says(&error.to_string(), &["not shared with a group", "mode is 0700", &url, "stop its programs"]);
     // Half of the steps are not enough.
     chown(&shared.leases, None, Some(GROUP)).unwrap();
     set_mode(&shared.leases, 0o2770);
@@ -229,7 +229,7 @@ fn a_store_of_one_user_is_refused_with_the_commands_that_share_it() {
     says(&half, &["tenure.mark has mode 0600 and group 0", "chmod 660"]);
     set_mode(&shared.leases, 0o700);
     let sentence = error.to_string();
-    let steps = sentence.split_once("stop its users; ").unwrap().1.split_once("; then name").unwrap().0;
+    let steps = sentence.split_once("stop its programs; ").unwrap().1.split_once("; then name").unwrap().0;
     assert!(shell(&steps.replace("GROUP", &GROUP.to_string())), "{steps}");
     says(&shared.puppet(BEN).get("x").unwrap(), &[" before "]);
     // From now on it is opened as what it is.

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_name_fits_where_a_command_takes_one() {
         use WantedNames::{Groups, Keys};
-        for command in ["run", "elect", "acquire", "steal", "leader", "resign", "status", "history"] {
+        for command in ["run", "elect", "hold", "acquire", "steal", "leader", "resign", "status", "history"] {
             assert_eq!(wanted(&[command, ""]), Some(Keys), "{command}");
             assert_eq!(wanted(&[command, "bill"]), Some(Keys), "{command}");
             assert_eq!(wanted(&[command, "billing", ""]), None, "{command} has its name");

@@ -11,7 +11,7 @@ use crate::run::link::{Link, Received};
 /// Message of the foreground process: the answer is written.
 pub(super) const PRINTED: &[u8] = b"P";
 
-/// Waits for the grant, and prints what the keeper says about it.
+/// Waits for the grant, and prints the answer that the keeper sends.
 ///
 /// A signal ends this process in its usual way. The keeper then sees the end of the link, and releases what it was
 /// granted.

@@ -288,7 +288,7 @@ impl Keeper<'_> {
     }
 
     async fn subject_ended(&self) {
-        // It stays readable. A runtime that cannot say so knows nothing about the script.
+        // It stays readable. After an error of the runtime, the script may still be alive.
         if self.ended.readable().await.is_err() {
             std::future::pending().await
         }
@@ -312,7 +312,7 @@ struct StandardError {
 }
 
 impl StandardError {
-    /// Leaves only standard error of the standard streams.
+    /// Replaces standard input and standard output by `/dev/null`.
     fn detach() -> io::Result<Self> {
         let out = fstat(rustix::stdio::stdout()).ok();
         let is_same = fstat(rustix::stdio::stderr()).ok().zip(out).is_some_and(|(err, out)| {
@@ -325,7 +325,7 @@ impl StandardError {
         Ok(Self { may_be_kept: !is_same })
     }
 
-    /// The foreground process has ended, or is about to.
+    /// Closes it if it must not be kept. The foreground process has printed its last message.
     fn keep_or_close(self) {
         if !self.may_be_kept {
             self.close();

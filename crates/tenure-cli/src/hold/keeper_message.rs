@@ -1,7 +1,7 @@
 /// Message of the keeper to the foreground process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeeperMessage {
-    /// The lease is granted: print this, and say that it is printed.
+    /// The lease is granted: print this answer, and report that it is printed.
     Granted { answer: String },
     /// The keeper holds the lease from now on, whatever happens to the foreground process.
     Kept,

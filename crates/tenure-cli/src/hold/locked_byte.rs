@@ -8,7 +8,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 /// One byte of a file, locked for an open file description. The kernel frees it when the last copy of the description
 /// is closed, and shows it in the `fdinfo` of each process that has a copy.
 ///
-/// Its place is random and far behind the end of the file, so that two scripts with one file do not meet. The locks are
+/// Its place is random and far behind the end of the file, so that several scripts can use one file. The locks are
 /// advisory: no content is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockedByte(i64);

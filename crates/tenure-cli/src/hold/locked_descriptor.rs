@@ -94,7 +94,7 @@ impl LockedDescriptor {
     /// A descriptor that becomes readable when every process has closed the script's descriptor.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the kernel tells a thread that waits for the lock, and nothing else"
+        reason = "the kernel reports a free lock only to a thread that waits for it"
     )]
     pub(super) fn closed(&self) -> io::Result<OwnedFd> {
         let (reader, writer) = io::pipe()?;

@@ -7,7 +7,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use super::locked_byte::LockedByte;
 
-/// One of them. Its descriptor stays with it when its process id is reused.
+/// A process with the descriptor. The pidfd never refers to another process, even if the process id is reused.
 struct Opener {
     pid: Pid,
     process: OwnedFd,

@@ -363,8 +363,8 @@ impl ConnectedRun<'_> {
         if let Some(why) = &ending.stop_reason {
             let over = match ending.overrun {
                 None if ending.ended_unseen => format!(
-                    "the command ended by itself, and {what} was over when that was seen, so it may have acted after the \
-                     deadline"
+                    "the command ended by itself, and {what} was over when tenure saw that, so the command may have acted \
+                     after the deadline"
                 ),
                 None => format!("the command was stopped, and {what} is over"),
                 Some(by) => overrun_sentence(what, by, ending.kept),

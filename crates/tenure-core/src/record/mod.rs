@@ -126,7 +126,7 @@ impl Record {
         Some(&said.because)
     }
 
-    /// The process of the holder, if the holder of this same term describes it. Nothing is decided by it.
+    /// The process of the holder, if the holder of this same term describes it. No decision depends on it.
     pub fn holder_process(&self) -> Option<&ProcessInfo> {
         self.present_process().map(|process| &*process.info)
     }

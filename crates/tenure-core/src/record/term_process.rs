@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::Nonce;
 use crate::ProcessInfo;
 
-/// Statement of a holder about the process of its term. Informational: nothing is decided by it.
+/// Statement of a holder about the process of its term. Informational: no decision depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TermProcess {

@@ -66,7 +66,7 @@ pub(super) fn unasked_error(path: &Path, group: u32) -> Error {
 pub(super) fn steps_to_share(path: &Path) -> String {
     let (shown, url) = (path.display(), File::url_of(path));
     format!(
-        "share it with a group (stop its users; chgrp -R GROUP {shown}; chmod 660 {shown}/*; chmod 2770 {shown}; \
+        "share it with a group (stop its programs; chgrp -R GROUP {shown}; chmod 660 {shown}/*; chmod 2770 {shown}; \
          then name it {url}?share=group)"
     )
 }
