@@ -433,7 +433,7 @@ fn json_has_lease_token_and_the_process_id_of_the_keeper() {
     let world = World::new("hold-json");
     let text =
         r#"exec 9>>lock; "$TENURE" hold job --fd 9 --json --holder me --ttl 20s >answer; exec sleep 1000"#;
-    let _script = world.start(script(&world, "sh", text));
+    let script = world.start(script(&world, "sh", text));
     let answer: serde_json::Value = serde_json::from_str(&world.told("answer")).unwrap();
     let expected = serde_json::json!({
         "store": world.store_url(),
@@ -444,6 +444,9 @@ fn json_has_lease_token_and_the_process_id_of_the_keeper() {
         "keeper_pid": keeper(&world).number,
     });
     assert_eq!(answer, expected);
+    let record = world.record("job").unwrap();
+    let shown = record.holder_process().and_then(|process| process.pid());
+    assert_eq!(shown, Some(script.process().number as u32), "the script, and not its keeper");
 }
 
 #[test]
@@ -457,6 +460,37 @@ fn a_command_substitution_ends_although_the_keeper_stays() {
         let token = world.record("job").unwrap().token;
         assert!(ran.text().starts_with(&format!("{token}\njob: held by ")), "{ran:?}");
     });
+}
+
+/// The reader of the messages ends with them, and has the descriptor until then.
+#[test]
+fn a_keeper_and_the_reader_of_the_messages_do_not_wait_for_each_other() {
+    let world = World::new("hold-reader");
+    for messages in [
+        r#"exec > >(tee -a log) 2>&1; token=$("$TENURE" hold job --fd 9 --ttl 1h) || exit"#,
+        r#"messages=$("$TENURE" hold job --fd 9 --ttl 1h 2>&1 >token) || exit"#,
+        r#"{ "$TENURE" hold job --fd 9 --ttl 1h; } 2>&1 | cat >token"#,
+    ] {
+        let ran = world.ran(script(&world, "bash", &format!("exec 9>>lock; {messages}; echo done >end")));
+        assert_eq!((ran.code, world.told("end").as_str()), (0, "done"), "{messages}: {ran:?}");
+        is_free_soon(&world, "job");
+        fs::remove_file(world.path("end")).unwrap();
+    }
+}
+
+#[test]
+fn a_signal_after_the_token_is_printed_does_not_report_a_failure() {
+    use std::io::BufRead;
+    let world = World::new("hold-signal");
+    for _ in 0..10 {
+        let text = r#"exec 9>>lock; exec "$TENURE" hold job --fd 9 --ttl 1h"#;
+        let mut hold = script(&world, "sh", text).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut token = String::new();
+        std::io::BufReader::new(hold.stdout.take().unwrap()).read_line(&mut token).unwrap();
+        Process::of(hold.id() as i32).unwrap().send(Signal::INT);
+        assert_eq!(hold.wait().unwrap().code(), Some(0), "{token}");
+        is_free_soon(&world, "job");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The process that the script waits for.
 
+use nix::sys::signal::SigSet;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use tenure::Key;
 
@@ -13,12 +14,13 @@ pub(super) const PRINTED: &[u8] = b"P";
 
 /// Waits for the grant, and prints the answer that the keeper sends.
 ///
-/// A signal ends this process in its usual way. The keeper then sees the end of the link, and releases what it was
-/// granted.
+/// A signal ends this process in its usual way, until it prints the token. The keeper then sees the end of the link, and
+/// releases what it was granted. From then on, signals wait: a script that was told of a failure would not expect a lease.
 pub(super) fn wait(keeper: Pid, link: Link, key: &Key) -> Result<(), Failure> {
     while let Received::Message(message, _) = link.wait() {
         match KeeperMessage::from_bytes(&message) {
             Some(KeeperMessage::Granted { answer }) => {
+                let _ = SigSet::all().thread_block();
                 if let Err(failure) = output::deliver(&answer) {
                     // The script did not get the token: the keeper releases the lease at the end of the link.
                     drop(link);

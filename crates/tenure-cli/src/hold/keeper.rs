@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use serde::Serialize;
 use serde_json::json;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, Holder, Key, Lease, Timing, WorkGuard};
+use tenure::{Coordinator, Holder, Key, Lease, ProcessInfo, Timing, WorkGuard};
 use tokio::io::unix::AsyncFd;
 
 use super::foreground::PRINTED;
@@ -44,6 +44,8 @@ pub(super) struct KeeperSetup<'a> {
     pub(super) key: Key,
     pub(super) timing: Timing,
     pub(super) holder: Holder,
+    /// The process of the script, which the record shows.
+    pub(super) process: ProcessInfo,
     pub(super) subject: Subject,
 }
 
@@ -109,13 +111,14 @@ struct HoldAnswer<'a> {
 impl Keeper<'_> {
     /// Keeps the lease until the subject has ended or the lease is lost. Returns the exit code.
     async fn acquire_and_keep(&self, blocked: Blocked) -> Result<u8, Failure> {
-        let KeeperSetup { args, hold, wait, key, timing, holder, subject } = &self.setup;
+        let KeeperSetup { args, hold, wait, key, timing, holder, process, subject } = &self.setup;
         let signals = blocked.take().map_err(signals::no_signals)?;
         let opened = store::open(args)?;
         opened.check_write_rate(timing)?;
         let url = opened.url.clone();
         let (reports, progress) = (KeeperReports::new(), &self.progress);
-        let builder = store::coordinator(args).recorder(reports.clone()).holder(holder.clone());
+        let builder = store::coordinator(args).recorder(reports.clone());
+        let builder = builder.holder(holder.clone()).process(process.clone());
         let coordinator = tokio::select! {
             connected = store::connect_while_waiting(builder, opened, wait, &signals, progress) => connected?,
             () = self.foreground_ended() => return Ok(0),
@@ -166,6 +169,8 @@ impl Keeper<'_> {
         };
         self.progress.grant(lease);
         self.standard_error.keep_or_close();
+        // The script may have started in a directory that is unmounted before it ends. All paths are absolute by now.
+        let _ = rustix::process::chdir("/");
         let ended = tokio::select! {
             () = self.subject_ended() => None,
             loss = self.next_loss(lease) => Some(loss),
@@ -307,22 +312,19 @@ impl Keeper<'_> {
 /// Standard error of the script, for the message about a loss.
 #[derive(Clone, Copy, Debug)]
 struct StandardError {
-    /// False if it is the pipe of a command substitution, `$(tenure hold … 2>&1)`, which waits for its end.
+    /// False for a pipe or a socket: its reader waits for its end. If the reader has the descriptor of the script, such as
+    /// `tee` behind `exec > >(tee log)`, the reader and the keeper would wait for each other.
     may_be_kept: bool,
 }
 
 impl StandardError {
     /// Replaces standard input and standard output by `/dev/null`.
     fn detach() -> io::Result<Self> {
-        let out = fstat(rustix::stdio::stdout()).ok();
-        let is_same = fstat(rustix::stdio::stderr()).ok().zip(out).is_some_and(|(err, out)| {
-            let is_pipe = matches!(FileType::from_raw_mode(err.st_mode), FileType::Fifo | FileType::Socket);
-            is_pipe && (err.st_dev, err.st_ino) == (out.st_dev, out.st_ino)
-        });
+        let kind = fstat(rustix::stdio::stderr()).map(|status| FileType::from_raw_mode(status.st_mode));
         let nothing = nothing()?;
         rustix::stdio::dup2_stdin(&nothing)?;
         rustix::stdio::dup2_stdout(&nothing)?;
-        Ok(Self { may_be_kept: !is_same })
+        Ok(Self { may_be_kept: matches!(kind, Ok(FileType::RegularFile | FileType::CharacterDevice)) })
     }
 
     /// Closes it if it must not be kept. The foreground process has printed its last message.

@@ -46,8 +46,15 @@ impl LockedByte {
 
     /// True if this content of an `fdinfo` file shows the lock.
     pub(super) fn is_in(self, fdinfo: &str) -> bool {
-        let range = format!("{0} {0}", self.0);
-        fdinfo.lines().any(|line| line.starts_with("lock:") && line.trim_end().ends_with(&range))
+        // The script may have locked more of the file: the kernel shows one lock for ranges that meet.
+        let contains = |line: &str| {
+            let mut words = line.split_whitespace().rev();
+            let (end, start) = (words.next()?, words.next()?.parse::<i64>().ok()?);
+            let end = if end == "EOF" { i64::MAX } else { end.parse().ok()? };
+            Some((start..=end).contains(&self.0))
+        };
+        let mut locks = fdinfo.lines().filter(|line| line.starts_with("lock:") && line.contains(" OFDLCK "));
+        locks.any(|line| contains(line).unwrap_or(false))
     }
 
     fn range(self, kind: libc::c_int) -> libc::flock {
@@ -76,5 +83,7 @@ mod tests {
         let other =
             "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:9978045 4232502872500360825 4232502872500360825\n";
         assert!(!byte.is_in(&shown(other)));
+        assert!(byte.is_in(&shown("lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:9978045 0 EOF\n")));
+        assert!(!byte.is_in(&shown("lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:9978045 0 99\n")));
     }
 }

@@ -44,6 +44,8 @@ pub(crate) fn hold(args: &Args, hold: &Hold) -> Result<ExitCode, Failure> {
         None => tenure::process_holder(subject.process()),
     };
     let holder = holder.map_err(tenure::Error::from)?;
+    // Before the fork: this process is a child of the script, and the keeper is not.
+    let process = tenure::this_process().with_pid(subject.process());
     let cannot = |error: io::Error| {
         Failure::unavailable(format!(
             "the keeper of lease {key} could not be started: {error}. Check the limits on processes and open files"
@@ -57,7 +59,7 @@ pub(crate) fn hold(args: &Args, hold: &Hold) -> Result<ExitCode, Failure> {
         Side::Child => {
             // This end must exist in the foreground process alone, or its end would never be seen.
             drop(ours);
-            keeper::run(KeeperSetup { args, hold, wait, key, timing, holder, subject }, theirs)
+            keeper::run(KeeperSetup { args, hold, wait, key, timing, holder, process, subject }, theirs)
         }
         Side::Parent { child } => {
             drop(theirs);
