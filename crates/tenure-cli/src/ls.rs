@@ -25,7 +25,9 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     let store = store::choose(args)?;
     let mut unread = None;
     let mut leases = Vec::new();
-    for (key, seen) in store::block_on(look(&store, &prefix, ls.json))? {
+    let observations = store::block_on(look(&store, &prefix, ls.json))?;
+    let missing = if observations.is_some() { "" } else { store::NOT_THERE };
+    for (key, seen) in observations.unwrap_or_default() {
         leases.push(match &seen {
             Ok(seen) => LeaseView::observed(seen),
             Err(error) => LeaseView::unreadable(&key, error),
@@ -37,8 +39,8 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
         output::answer_json(&LsAnswer { store: store.url(), store_from: store.origin(), leases: &leases })?;
     } else if leases.is_empty() {
         output::say(&match ls.prefix.as_str() {
-            "" => format!("no leases in {}", store.url_and_origin()),
-            _ => format!("no leases under {prefix} in {}", store.url_and_origin()),
+            "" => format!("no leases in {}{missing}", store.url_and_origin()),
+            _ => format!("no leases under {prefix} in {}{missing}", store.url_and_origin()),
         });
     } else {
         let rows = leases.iter().map(LeaseView::row).collect();
@@ -50,9 +52,10 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     unread.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 
-async fn look(store: &ChosenStore, prefix: &Prefix, json: bool) -> Result<Observations, Failure> {
-    let Some(coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
+/// The leases; `None` if the store does not exist.
+async fn look(store: &ChosenStore, prefix: &Prefix, json: bool) -> Result<Option<Observations>, Failure> {
+    let Some(coordinator) = store.connect_to_read().await? else { return Ok(None) };
     let seen = coordinator.observe_all(prefix).await?;
     store::warn_if_logbook_failed(&coordinator, json);
-    Ok(seen)
+    Ok(Some(seen))
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use tenure::ProcessInfo;
+use tenure::record::Record;
+use tenure::{ProcessInfo, Survivors};
 
 use crate::output::without_handles;
 
@@ -22,20 +23,56 @@ fn without_secrets(word: &OsString) -> String {
     without_passwords(&without_handles(&word.to_string_lossy()))
 }
 
-/// The text with `scheme://user:…@host` instead of each URL with a password.
+/// The text with `scheme://user:…@host` instead of each URL with a password, and `password=…`.
 fn without_passwords(text: &str) -> String {
-    let mut parts = text.split_inclusive("://");
-    let mut shown = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|next: char| next.is_whitespace() || "'\"".contains(next)).unwrap_or(part.len());
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (scheme, after) = rest.split_at(at + "://".len());
+        let end = after.find(char::is_whitespace).unwrap_or(after.len());
+        let (url, next) = after.split_at(end);
+        shown.push_str(scheme);
         // The last one: a password may contain the character itself.
-        let password = part[..end].rfind('@').and_then(|at| Some((part[..at].find(':')? + 1, at)));
-        match password {
-            Some((begin, at)) => shown.extend([&part[..begin], "…", &part[at..]]),
-            None => shown.push_str(part),
+        match url.rfind('@').map(|at| url.split_at(at)) {
+            // A user name of a web server may be a token.
+            Some((_, host)) if scheme.contains("http") => shown.extend(["…", host]),
+            Some((user, host)) => match user.split_once(':') {
+                Some((name, _)) => shown.extend([name, ":…", host]),
+                None => shown.push_str(url),
+            },
+            None => shown.push_str(url),
         }
+        rest = next;
     }
-    shown
+    shown.push_str(rest);
+    without_parameters(&shown)
+}
+
+/// The text with `password=…` instead of each password that is a parameter.
+fn without_parameters(text: &str) -> String {
+    const NAME: &str = "password=";
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.to_ascii_lowercase().find(NAME) {
+        let (before, value) = rest.split_at(at + NAME.len());
+        let end = value.find(|next: char| next.is_whitespace() || next == '&').unwrap_or(value.len());
+        shown.extend([before, "…"]);
+        rest = &value[end..];
+    }
+    shown + rest
+}
+
+/// The processes of a term, with the command lines that its record would show.
+pub(crate) fn without_secrets_of(mut survivors: Survivors, record: &Record) -> Survivors {
+    let is_hidden = record.holder_process().is_some_and(|process| process.command().is_none());
+    for process in &mut survivors.processes {
+        process.command = if is_hidden {
+            process.command.split(' ').next().unwrap_or_default().to_owned()
+        } else {
+            without_secrets(&OsString::from(&process.command))
+        };
+    }
+    survivors
 }
 
 #[cfg(test)]
@@ -46,10 +83,15 @@ mod tests {
     fn handles_and_passwords_in_urls_are_not_published() {
         for (word, shown) in [
             ("postgres://ann:s3cret@db/jobs", "postgres://ann:…@db/jobs"),
-            ("--url=https://ann:a@b:c/d@host:80/x", "--url=https://ann:…@host:80/x"),
-            ("curl http://u:p@h; curl 'ftp://v:q@i'", "curl http://u:…@h; curl 'ftp://v:…@i'"),
+            ("postgres://ann:s'3\"cret@db/jobs", "postgres://ann:…@db/jobs"),
+            ("redis://u:p://w@h", "redis://u:…@h"),
+            ("postgres://db/jobs?user=ann&password=s3cret&x=1", "postgres://db/jobs?user=ann&password=…&x=1"),
+            ("--Password=s3cret", "--Password=…"),
+            ("--url=https://ann:a@b:c/d@host:80/x", "--url=https://…@host:80/x"),
+            ("curl http://u:p@h; curl 'ftp://v:q@i'", "curl http://…@h; curl 'ftp://v:…@i'"),
+            ("https://ghp_TOKEN@example.org/x", "https://…@example.org/x"),
             ("http://host:80/path", "http://host:80/path"),
-            ("https://ann@host/", "https://ann@host/"),
+            ("postgres://ann@host/", "postgres://ann@host/"),
             ("tenure1_eyJ-z_9", "tenure1_…"),
             ("://", "://"),
         ] {

@@ -10,6 +10,7 @@ use crate::cost::Cost;
 use crate::exit::{self, Failure};
 use crate::lease_view::LeaseView;
 use crate::output;
+use crate::published_process::without_secrets_of;
 use crate::store::{self, ChosenStore};
 use crate::term_details;
 
@@ -27,7 +28,9 @@ struct StatusAnswer<'a> {
 pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> {
     let key = Key::parse(&status.name)?;
     let store = store::choose(args)?;
-    let lease = store::block_on(look(&store, &key, status.json))?;
+    let seen = store::block_on(look(&store, &key, status.json))?;
+    let is_there = seen.is_some();
+    let lease = seen.unwrap_or_else(|| LeaseView::absent(&key));
     let cost = if status.cost { Some(Cost::of(lease.ttl(), store.charge()?)?) } else { None };
     if status.json {
         output::answer_json(&StatusAnswer {
@@ -38,14 +41,16 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
         })?;
     } else {
         let cost = cost.map(|cost| cost.text()).unwrap_or_default();
-        let store = term_details::line("store", &store.url_and_origin());
+        let missing = if is_there { "" } else { store::NOT_THERE };
+        let store = term_details::line("store", &format!("{}{missing}", store.url_and_origin()));
         output::answer(&format!("{}{}{store}{cost}", lease.sentence(), lease.details()))?;
     }
     Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
 }
 
-async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<LeaseView, Failure> {
-    let Some(coordinator) = store.connect_to_read().await? else { return Ok(LeaseView::absent(key)) };
+/// The lease; `None` if the store does not exist.
+async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<Option<LeaseView>, Failure> {
+    let Some(coordinator) = store.connect_to_read().await? else { return Ok(None) };
     let seen = coordinator.observe(key.as_str()).await?;
     store::warn_if_logbook_failed(&coordinator, json);
     if let Standing::Foreign(what) = &seen.standing {
@@ -55,7 +60,9 @@ async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<LeaseView, F
     let lease = LeaseView::observed(&seen);
     lease.ensure_lease(&store.url())?;
     match seen.record.filter(|_| seen.standing == Standing::RanOut) {
-        Some(record) => Ok(lease.outlived_by(&coordinator.survivors(&record).await)),
-        None => Ok(lease),
+        Some(record) => {
+            Ok(Some(lease.outlived_by(&without_secrets_of(coordinator.survivors(&record).await, &record))))
+        }
+        None => Ok(Some(lease)),
     }
 }

@@ -417,4 +417,7 @@ fn foreign_home() -> Option<String> {
     })
 }
 
+/// Follows the URL of a store that does not exist.
+pub(crate) const NOT_THERE: &str = " (it does not exist yet)";
+
 const VARIABLE: &str = "TENURE_STORE";

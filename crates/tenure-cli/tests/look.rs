@@ -23,7 +23,7 @@ fn an_unused_key_is_free_and_reading_it_creates_nothing() {
     home.tenure(&["status", "x"]).stands(1, "x: free");
     let did = home.tenure(&["ls"]);
     assert_eq!((did.code, did.out.as_str()), (0, ""));
-    assert_eq!(did.err, format!("no leases in {}, the default\n", home.url()));
+    assert_eq!(did.err, format!("no leases in {}, the default (it does not exist yet)\n", home.url()));
     assert_eq!(
         home.tenure(&["ls", "--json"]).json(),
         json!({ "store": home.url(), "store_from": "default", "leases": [] })

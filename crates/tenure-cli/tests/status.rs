@@ -242,8 +242,8 @@ fn the_store_is_shown_with_what_names_it() {
         let run = |command: &[&str]| did(home.command(args).args(command).envs(variable));
         let origin = if from == "default" { "the default".to_owned() } else { format!("from {from}") };
         let text = run(&["status", "x"]);
-        assert_eq!(line(&text, "store"), Some(format!("{url}, {origin}")));
-        assert_eq!(run(&["ls"]).err, format!("no leases in {url}, {origin}\n"));
+        assert_eq!(line(&text, "store"), Some(format!("{url}, {origin} (it does not exist yet)")));
+        assert_eq!(run(&["ls"]).err, format!("no leases in {url}, {origin} (it does not exist yet)\n"));
         assert!(run(&["store", "guarantees"]).err.contains(&format!("store: {url}, {origin}\n")));
         for args in [&["status", "x", "--json"][..], &["ls", "--json"], &["store", "guarantees", "--json"]] {
             let seen = run(args).json();
