@@ -69,7 +69,6 @@ const BREAK_PRIMITIVES: &[Lie] = &[
     Lie::WritesDespiteConflict,
     Lie::SkipsConditionsSometimes,
     Lie::AcceptsPreviousVersion,
-    Lie::RacyCheckThenAct,
     Lie::SaysOkWithoutWriting,
     Lie::UnknownAsRefused,
     Lie::UnknownAsApplied,

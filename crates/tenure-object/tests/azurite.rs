@@ -85,7 +85,7 @@ async fn a_wrong_place_and_wrong_credentials_are_reported() {
     assert!(put.contains("there is no container"), "and it is no conflict: {put}");
     assert!(missing.get(&key).await.unwrap_err().to_string().contains("there is no container"));
     let error = Coordinator::connect(missing).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
 
     for (stranger, words) in [
         (open(at("wrong").access_key("aHVzaA==")), "the access key is not one of this account"),

@@ -80,7 +80,7 @@ async fn a_wrong_place_and_wrong_credentials_are_reported() {
     assert!(put.contains("there is no bucket"), "and it is no conflict: {put}");
     assert!(missing.get(&key).await.unwrap_err().to_string().contains("there is no bucket"));
     let error = Coordinator::connect(missing).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
 
     let stranger = open("wrong", "not-the-token");
     let error = stranger.get(&key).await.unwrap_err().to_string();

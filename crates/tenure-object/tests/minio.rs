@@ -184,7 +184,7 @@ async fn a_wrong_place_and_wrong_credentials_are_reported() {
     assert!(put.contains("there is no bucket"), "and it is no conflict: {put}");
     assert!(missing.get(&key).await.unwrap_err().to_string().contains("there is no bucket"));
     let error = Coordinator::connect(missing).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
 
     let elsewhere = bucket.builder().region("eu-west-1").open_in(&Environment::default()).unwrap();
     let error = elsewhere.get(&key).await.unwrap_err().to_string();

@@ -147,7 +147,7 @@ async fn a_contender_waits_while_the_server_of_the_pooler_is_down() {
 
 #[tokio::test]
 async fn a_missing_database_behind_a_pooler_is_missing_and_not_unreachable() {
-    let Some(database) = Database::on_shared("pooled") else { return };
+    let Some(database) = Database::on_shared("missing_behind_a_pooler") else { return };
     let Some(pooler) = PgBouncer::start_or_skip(database.server()) else { return };
     let store = open(&database.builder_at(pooler.address()).database("nowhere"));
     let answer = store.get(&key("k")).await;
