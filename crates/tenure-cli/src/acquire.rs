@@ -86,6 +86,9 @@ impl Acquisition<'_> {
             }
         };
         say_logbook_failed(self.coordinator, self.progress);
+        if let Some(nested) = granted.as_ref().err().and_then(|error| self.nested_error(error)) {
+            return (Err(nested), false);
+        }
         // A store that is busy for a moment is a reason to wait, as a holder is.
         let error = match granted {
             Err(error)
@@ -97,9 +100,6 @@ impl Acquisition<'_> {
             }
             granted => return (granted, false),
         };
-        if let Some(nested) = self.nested_error(&error) {
-            return (Err(nested), false);
-        }
         let withheld = self.withheld_sentence(&error);
         let is_withheld = withheld.is_some();
         let said = match withheld {

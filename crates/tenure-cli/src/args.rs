@@ -15,7 +15,7 @@ use crate::signals::Reload;
 #[derive(Debug, Parser)]
 #[command(name = "tenure", version = env!("TENURE_VERSION"), arg_required_else_help = true, after_help = help::TENURE)]
 pub(crate) struct Args {
-    /// The store, such as file:///var/lib/jobs/tenure; default: TENURE_STORE
+    /// The store, such as file:///var/lib/jobs/tenure; default: TENURE_STORE, or the store of this user
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// Run the safety check of a networked store first, even if it passed in the last day

@@ -67,7 +67,7 @@ Tenure uses the store from the first of these that is set:
     /etc/tenure/config.toml
   otherwise the directory tenure below XDG_STATE_HOME or ~/.local/state
 
-That directory differs for each user, root included: name a store if several users share leases. If HOME is not set, as \
+That directory differs for each user, root included: name a store with ?share=group if several users share leases. If HOME is not set, as \
 in some systemd units, Tenure takes it from the password database.
 
 Tenure checks a networked store before it grants a lease, once a day on each machine; --check-store checks it now.
@@ -189,7 +189,7 @@ the script may go on: the lease lapses by its ttl.
 
 If the lease is lost, or no renewal has succeeded when 5s, or a third of the ttl if that is less, are left, the keeper sends TERM to \
 all processes that have the descriptor, or to PID, and exits with 76. --signal chooses another signal. The keeper \
-sends it once, and no KILL follows. It reports the loss on standard error, unless that was the pipe of $(… 2>&1).
+sends it once, and no KILL follows. It reports the loss on standard error, unless that is a pipe or a socket.
 
 A script does not notice if its keeper is stopped or killed: then the lease lapses. tenure run has a watchdog, \
 which kills the script in time, so prefer it. Send the token with every write: export TENURE_NAME=backup \
@@ -363,7 +363,7 @@ cannot be stopped, such as sudo: exit 75.
 pub(crate) const STATUS: &str = "\
 Examples:
   tenure status backup                          holder, process, times, store
-  tenure status backup >/dev/null || echo free  for scripts
+  tenure status backup >/dev/null               0 held, 1 free, else an error
   tenure status --cost backup                   monthly cost in a bucket
   tenure status --json backup                   for programs
 

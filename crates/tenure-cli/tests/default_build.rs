@@ -30,7 +30,7 @@ fn the_default_build_supports_a_directory_and_names_the_feature_that_a_bucket_ne
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
 
     let Output { status, stdout, stderr } =
-        tenure(&url, &["run", "x", "--", "sh", "-c", "echo $TENURE_NAME"]);
+        tenure(&url, &["run", "x", "--quiet", "--", "sh", "-c", "echo $TENURE_NAME"]);
     assert_eq!((status.code(), text(stdout).as_str(), text(stderr).as_str()), (Some(0), "x\n", ""));
     let Output { status, stdout, .. } = tenure(&url, &["store", "guarantees"]);
     assert!(status.success() && text(stdout).contains("one machine"));

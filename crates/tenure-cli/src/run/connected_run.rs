@@ -392,6 +392,9 @@ impl ConnectedRun<'_> {
                     io::ErrorKind::NotFound if names_a_path(&self.run.command[0]) => {
                         "Check the path, and the interpreter if it is a script"
                     }
+                    io::ErrorKind::NotFound if has_spaces(&self.run.command[0]) => {
+                        "Write its arguments as separate words, or use sh -c"
+                    }
                     io::ErrorKind::NotFound => "It is not on PATH: give its full path",
                     io::ErrorKind::PermissionDenied => "Name a program that this user may execute",
                     _ => "Name a program that this machine can execute",
@@ -489,6 +492,11 @@ impl ConnectedRun<'_> {
             importance: Importance::News,
         });
     }
+}
+
+/// True if the command is probably a program and its arguments in one word.
+fn has_spaces(command: &OsStr) -> bool {
+    command.as_encoded_bytes().contains(&b' ')
 }
 
 /// True if the kernel takes the command as a path, and does not search it on PATH.

@@ -156,7 +156,12 @@ pub(crate) fn check_directory(
         return Err(foreign(path, status));
     }
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
-        let step = format!("remove that permission (chmod 700 {})", path.display());
+        let step = if status.st_mode & STICKY != 0 {
+            // A directory for every user of the machine, such as /tmp.
+            format!("use a directory of your own in it, such as {}/leases", path.display())
+        } else {
+            format!("remove that permission (chmod 700 {})", path.display())
+        };
         return Err(Refusal::unsafe_because("other users may write to it".to_owned(), [step], WRITABLE));
     }
     Ok(())
