@@ -247,8 +247,15 @@ impl ConnectedRun<'_> {
         }
         let witness = lease.witness(WitnessPart::Guards)?;
         let processes = Processes { watchdog, cgroup, control, child, child_fd, witness, strangers };
-        let mut supervisor =
-            Supervisor::new(self.progress, lease, work_guard, self.timing, self.lateness_meter, processes);
+        let mut supervisor = Supervisor::new(
+            self.progress,
+            lease,
+            work_guard,
+            self.timing,
+            self.run.supervision.strict,
+            self.lateness_meter,
+            processes,
+        );
         supervisor.start(self.environment(lease));
         self.progress.say(&Notice {
             name: "started",

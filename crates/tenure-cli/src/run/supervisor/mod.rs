@@ -84,6 +84,8 @@ pub(super) struct Supervisor<'a> {
     progress: &'a ProgressOutput,
     lease: &'a Lease,
     timing: Timing,
+    /// True if the first failed renewal ends the lease.
+    strict: bool,
     lateness_meter: LatenessMeter,
     processes: Processes,
     work_guard: WorkGuard,
@@ -120,6 +122,7 @@ impl<'a> Supervisor<'a> {
         lease: &'a Lease,
         work_guard: WorkGuard,
         timing: Timing,
+        strict: bool,
         lateness_meter: LatenessMeter,
         processes: Processes,
     ) -> Self {
@@ -127,6 +130,7 @@ impl<'a> Supervisor<'a> {
             progress,
             lease,
             timing,
+            strict,
             lateness_meter,
             processes,
             work_guard,
@@ -301,8 +305,8 @@ impl<'a> Supervisor<'a> {
     }
 
     fn say_renewal_failed(&mut self) {
-        // A strict lease is lost already.
-        if self.ladder.phase() == Phase::Running && self.lease.check().is_ok() {
+        // A strict lease is lost with the first failure.
+        if self.ladder.phase() == Phase::Running && !self.strict {
             let now = BootClock::new().now();
             let stop_in = self.ladder.times().map_or(Duration::ZERO, |times| times.term_at.since(now));
             self.renewal_messages.failed(stop_in);
@@ -378,9 +382,7 @@ impl<'a> Supervisor<'a> {
 
     /// The time to report again that renewals fail, while the command runs.
     fn repeat_at(&self, now: Instant) -> Option<Instant> {
-        self.renewal_messages
-            .due(now)
-            .filter(|_| self.ladder.phase() == Phase::Running && self.lease.check().is_ok())
+        self.renewal_messages.due(now).filter(|_| self.ladder.phase() == Phase::Running)
     }
 
     // ── processes that outlive the deadline ─────────────────────────────────────────────────────────────────────────
@@ -529,7 +531,7 @@ mod tests {
         let work_guard = lease.work_guard().unwrap();
         let progress = ProgressOutput::new(Verbosity::Quiet, false, "x", "memory:");
         let mut supervisor =
-            Supervisor::new(&progress, &lease, work_guard, timing, lateness_meter, processes);
+            Supervisor::new(&progress, &lease, work_guard, timing, false, lateness_meter, processes);
         clock.advance(span);
         supervisor.report_came(Report::Ended { status: 0 });
         child.wait().unwrap();
