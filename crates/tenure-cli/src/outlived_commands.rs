@@ -6,7 +6,7 @@ use tenure::{Coordinator, Key};
 
 use crate::outlived_reports::{self, OutlivedReports};
 use crate::progress::{Importance, Notice, ProgressOutput, with_slot};
-use crate::published_process::without_secrets_of;
+use crate::published_process::without_secrets_in;
 use crate::{duration, output};
 
 /// Commands of former holders that are alive although their lease or slot has run out, and the messages about them.
@@ -30,7 +30,7 @@ pub(crate) struct OutlivedCommand {
 impl OutlivedCommands<'_> {
     /// The command that is alive although this record has run out; `None` if it has exited by now.
     pub(crate) async fn find(&self, key: &Key, record: &Record) -> Option<OutlivedCommand> {
-        let survivors = without_secrets_of(self.coordinator.survivors(record).await, record);
+        let survivors = without_secrets_in(self.coordinator.survivors(record).await);
         if !survivors.tree {
             return None;
         }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 
-use tenure::record::Record;
 use tenure::{ProcessInfo, Survivors};
 
 use crate::output::without_handles;
@@ -62,15 +61,11 @@ fn without_parameters(text: &str) -> String {
     shown + rest
 }
 
-/// The processes of a term, with the command lines that its record would show.
-pub(crate) fn without_secrets_of(mut survivors: Survivors, record: &Record) -> Survivors {
-    let is_hidden = record.holder_process().is_some_and(|process| process.command().is_none());
+/// The processes of a command that outlives its lease. Their command lines are those of this machine, as `ps` shows them, but
+/// messages about them reach the logs of other jobs.
+pub(crate) fn without_secrets_in(mut survivors: Survivors) -> Survivors {
     for process in &mut survivors.processes {
-        process.command = if is_hidden {
-            process.command.split(' ').next().unwrap_or_default().to_owned()
-        } else {
-            without_secrets(&OsString::from(&process.command))
-        };
+        process.command = without_secrets(&OsString::from(&process.command));
     }
     survivors
 }

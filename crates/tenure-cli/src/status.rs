@@ -10,7 +10,7 @@ use crate::cost::Cost;
 use crate::exit::{self, Failure};
 use crate::lease_view::LeaseView;
 use crate::output;
-use crate::published_process::without_secrets_of;
+use crate::published_process::without_secrets_in;
 use crate::store::{self, ChosenStore};
 use crate::term_details;
 
@@ -61,7 +61,7 @@ async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<Option<Lease
     lease.ensure_lease(&store.url())?;
     match seen.record.filter(|_| seen.standing == Standing::RanOut) {
         Some(record) => {
-            Ok(Some(lease.outlived_by(&without_secrets_of(coordinator.survivors(&record).await, &record))))
+            Ok(Some(lease.outlived_by(&without_secrets_in(coordinator.survivors(&record).await))))
         }
         None => Ok(Some(lease)),
     }

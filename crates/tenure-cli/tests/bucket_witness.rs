@@ -188,5 +188,5 @@ fn the_lease_is_granted_without_a_witness_if_there_is_no_place_for_one() {
         return run_support::skipped("no user and mount namespaces here");
     }
     let ran = enclosed(&[run_support::TENURE, "run", "x", "--", "echo", "hi"]);
-    assert_eq!((ran.code, ran.text(), &*ran.err), (0, "hi\n", ""));
+    assert_eq!((ran.code, ran.text(), &*ran.troubles()), (0, "hi\n", ""));
 }

@@ -247,6 +247,6 @@ fn a_command_that_is_frozen_with_its_guards_continues_if_the_lease_is_still_held
     sleep_ms(2_500);
     cgroup.freeze(false);
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (7, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (7, ""));
     world.is_empty_soon();
 }

@@ -44,7 +44,7 @@ fn when_the_command_exits_all_processes_that_it_started_are_stopped() {
                   (setsid sh -c '(setsid sleep 100 &); sleep 100' &) ; sh -c 'sleep 100 & exec sleep 100' & \
                   sleep 0.2; exit 3";
     let ran = world.ran(world.run(&["x", "--", "sh", "-c", script]));
-    assert_eq!((ran.code, ran.err.as_str()), (3, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (3, ""));
     assert!(ran.took < SOON, "{:?}", ran.took);
     assert_eq!(world.alive().len(), 0, "{:?}", world.alive());
     assert!(!world.is_held("x"), "it was released");
@@ -58,7 +58,7 @@ fn processes_that_the_command_leaves_behind_get_term_and_after_the_grace_kill() 
         format!("setsid sh -c '{left}' & while ! [ -e ready ]; do sleep 0.01; done; date +%s%N > ended");
     let ran = world.ran(world.run(&["x", "--kill-grace", "600ms", "--", "sh", "-c", &script]));
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(!ran.err.contains("tenure"), "{}", ran.err);
+    assert!(!ran.troubles().contains("tenure"), "{}", ran.err);
     assert_eq!(world.alive().len(), 0, "{:?}", world.alive());
     let nanos = |name| world.told(name).parse::<u64>().unwrap();
     let asked = Duration::from_nanos(nanos("asked") - nanos("ended"));
@@ -212,7 +212,7 @@ fn a_supervisor_that_is_stopped_for_a_moment_continues() {
         sleep_ms(250);
     }
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (4, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (4, ""));
     world.is_empty_soon();
 }
 
@@ -226,7 +226,7 @@ fn a_command_that_exits_while_its_supervisor_is_briefly_stopped_gives_its_code()
     assert!(world.is_held("x"));
     started.process().send(Signal::CONT);
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (9, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (9, ""));
     assert!(!world.is_held("x"));
     world.is_empty_soon();
 }
@@ -308,7 +308,7 @@ fn a_watchdog_that_is_stopped_for_longer_than_the_ttl_does_no_harm_when_continue
     assert!(!started.has_ended());
     watchdog.send(Signal::CONT);
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (2, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (2, ""));
     world.is_empty_soon();
 }
 
@@ -402,7 +402,7 @@ fn nested_runs_both_exit_with_the_inner_command() {
     let world = World::new("nested-end");
     let words = ["a", "--", TENURE, "run", "b", "--", "sh", "-c", "echo $TENURE_NAME; exit 11"];
     let ran = world.ran(world.run(&words));
-    assert_eq!((ran.code, ran.text(), ran.err.as_str()), (11, "b\n", ""));
+    assert_eq!((ran.code, ran.text(), ran.troubles().as_str()), (11, "b\n", ""));
     assert!(!world.is_held("a") && !world.is_held("b"));
     world.is_empty_soon();
 }
@@ -428,7 +428,7 @@ fn nested_runs_report_a_killed_inner_supervisor_whose_tree_is_killed() {
     child.dies_within(AT_ONCE);
     let ran = started.end();
     assert_eq!(ran.code, 137, "{ran:?}");
-    assert!(!ran.err.contains("tenure"), "{}", ran.err);
+    assert!(!ran.troubles().contains("tenure"), "{}", ran.err);
     assert!(!world.is_held("a"), "it was released");
     world.is_empty_soon();
 }
@@ -700,7 +700,7 @@ fn a_store_that_recovers_in_time_stops_nothing() {
     sleep_ms(500);
     drop(lock);
     let ran = started.end();
-    assert_eq!((ran.code, ran.err.as_str()), (6, ""));
+    assert_eq!((ran.code, ran.troubles().as_str()), (6, ""));
     world.is_empty_soon();
 }
 
