@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::outlived_commands::{OutlivedCommand, OutlivedCommands};
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::store_trouble::StoreTrouble;
-use crate::wait_limit::WaitLimit;
+use crate::wait_limit::{self, WaitLimit};
 use crate::{duration, output};
 
 /// The acquisition of a lease by a command, which reports the reason while it waits.
@@ -345,10 +345,7 @@ impl Acquisition<'_> {
         } else {
             self.wait.given()
         };
-        let limit = match wait {
-            Some(limit) => format!("for at most {}", duration::exact(limit)),
-            None => "without limit".to_owned(),
-        };
+        let limit = wait_limit::words(wait);
         self.progress.say(&Notice {
             name: "waiting",
             fields,
@@ -360,10 +357,7 @@ impl Acquisition<'_> {
 
     /// Reports that the store holds back grants, and that this process waits until it no longer does.
     fn say_withheld(&self, sentence: String) {
-        let limit = match self.wait.given() {
-            Some(limit) => format!("for at most {}", duration::exact(limit)),
-            None => "without limit".to_owned(),
-        };
+        let limit = self.wait.words();
         self.progress.say(&Notice {
             name: "waiting",
             fields: json!({}),

@@ -78,7 +78,7 @@ async fn sweep(
     // A store that does not exist is not created in order to forget nothing.
     let Some(mut coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
     if forget.yes {
-        coordinator = store::coordinator_without_logbook(args).connect(store::open(args)?.store).await?;
+        coordinator = store::coordinator_without_logbook(args).connect(store.open()?.store).await?;
     }
     let keys = coordinator.list(prefix).await?;
     let mut progress = ForgetProgress::new(keys.len(), forget.json);

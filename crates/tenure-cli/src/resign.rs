@@ -47,7 +47,7 @@ pub(crate) fn resign(args: &Args, resign: &args::Resign) -> Result<ExitCode, Fai
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }
-        let coordinator = store::connect(builder, store::open(args)?, &wait, &signals).await?;
+        let coordinator = store::connect(builder, chosen.open()?, &wait, &signals).await?;
         let asking = Resignation { coordinator: &coordinator, store: &chosen, key: &key, wait, resign };
         tokio::select! {
             ended = asking.ask() => ended.map(Some),

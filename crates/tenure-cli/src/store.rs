@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, CoordinatorBuilder, Error, ErrorKind, Handle, Logbook, Timing, Verdicts};
+use tenure::{
+    Coordinator, CoordinatorBuilder, Error, ErrorKind, Handle, Logbook, ProcessInfo, Timing, Verdicts,
+};
 use tenure_connect::StoreUrl;
 use tenure_store::{Reason, Store, StoreError};
 
@@ -199,7 +201,8 @@ impl ChosenStore {
         self.url.identity()
     }
 
-    fn open(&self) -> Result<OpenedStore, Failure> {
+    /// Opens it, and creates it if necessary.
+    pub(crate) fn open(&self) -> Result<OpenedStore, Failure> {
         let store = self.url.open().map_err(|error| self.failure(error))?;
         Ok(OpenedStore { store, url: self.url() })
     }
@@ -225,16 +228,16 @@ impl ChosenStore {
 
     /// Connects to the store for reading only. Creates and changes nothing; `None` if the store does not exist yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
-        match self.url.open_to_read().map_err(|error| self.failure(error))? {
-            Some(store) if self.again => {
-                Ok(Some(with_logbook(builder_with_verdicts(true)).connect(store).await?))
-            }
-            // A reader grants nothing, so it does not need the safety check, which would write.
-            Some(store) => Ok(Some(
-                with_logbook(builder_with_verdicts(false)).connect_dangerously_unchecked(store).await?,
-            )),
-            None => Ok(None),
-        }
+        let Some(store) = self.url.open_to_read().map_err(|error| self.failure(error))? else {
+            return Ok(None);
+        };
+        // A reader grants nothing, so no record names its process, and it does not need the safety check, which would write.
+        let builder = with_logbook(builder_with_verdicts(self.again)).process(ProcessInfo::default());
+        Ok(Some(if self.again {
+            builder.connect(store).await?
+        } else {
+            builder.connect_dangerously_unchecked(store).await?
+        }))
     }
 
     /// True if it exists. Creates nothing.

@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock, Instant};
 
+use crate::duration;
+
 /// Limit of the wait for a lease. It counts from the start of the command, so connecting to the store is part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitLimit {
@@ -19,6 +21,11 @@ impl WaitLimit {
     /// The limit as the user gave it; `None` means no limit.
     pub(crate) fn given(&self) -> Option<Duration> {
         self.limit
+    }
+
+    /// The limit in words.
+    pub(crate) fn words(&self) -> String {
+        words(self.limit)
     }
 
     /// True if the command waits while another holder has the lease.
@@ -46,5 +53,13 @@ impl WaitLimit {
             }
             None => pending().await,
         }
+    }
+}
+
+/// A limit of a wait in words; `None` means no limit.
+pub(crate) fn words(limit: Option<Duration>) -> String {
+    match limit {
+        Some(limit) => format!("for at most {}", duration::exact(limit)),
+        None => "without limit".to_owned(),
     }
 }

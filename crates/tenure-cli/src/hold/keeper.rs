@@ -31,6 +31,7 @@ use crate::ready::when_readable;
 use crate::run::link::{Link, LinkListener};
 use crate::run::title;
 use crate::signals::{self, Blocked};
+use crate::store::ChosenStore;
 use crate::store_trouble::StoreTrouble;
 use crate::wait_limit::WaitLimit;
 use crate::{descriptors, duration, output, panics, store};
@@ -56,9 +57,10 @@ pub(super) fn run(mut setup: KeeperSetup<'_>, link: Link) -> ! {
         store::block_on(async {
             let link = LinkListener::new(link).map_err(no_keeper)?;
             let ended = setup.subject.ended().and_then(when_readable).map_err(no_keeper)?;
-            let (name, url) = (setup.key.as_str(), store::choose(setup.args)?.url());
-            let progress = ProgressOutput::new(Verbosity::of(setup.hold.quiet, false), json, name, &url);
-            let keeper = Keeper { setup, link, ended, standard_error, progress };
+            let (name, chosen) = (setup.key.as_str(), store::choose(setup.args)?);
+            let verbosity = Verbosity::of(setup.hold.quiet, false);
+            let progress = ProgressOutput::new(verbosity, json, name, &chosen.url());
+            let keeper = Keeper { setup, chosen, link, ended, standard_error, progress };
             let done = keeper.acquire_and_keep(blocked).await;
             // Before the foreground process sees the end of the link.
             if let Err(failure) = &done {
@@ -90,6 +92,7 @@ impl KeeperSetup<'_> {
 /// A keeper at work.
 struct Keeper<'a> {
     setup: KeeperSetup<'a>,
+    chosen: ChosenStore,
     link: LinkListener,
     /// Readable once the subject has ended.
     ended: AsyncFd<OwnedFd>,
@@ -113,7 +116,7 @@ impl Keeper<'_> {
     async fn acquire_and_keep(&self, blocked: Blocked) -> Result<u8, Failure> {
         let KeeperSetup { args, hold, wait, key, timing, holder, process, subject } = &self.setup;
         let signals = blocked.take().map_err(signals::no_signals)?;
-        let opened = store::open(args)?;
+        let opened = self.chosen.open()?;
         opened.check_write_rate(timing)?;
         let url = opened.url.clone();
         let (reports, progress) = (KeeperReports::new(), &self.progress);

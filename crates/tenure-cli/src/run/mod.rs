@@ -113,7 +113,7 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }
-        let opened = store::open(args)?;
+        let opened = chosen.open()?;
         opened.check_write_rate(&timing)?;
         let url = opened.url.clone();
         let verbosity = Verbosity::of(run.quiet, run.supervision.verbose);

@@ -145,10 +145,7 @@ impl SlotAcquisition<'_> {
     }
 
     fn say_waiting(&self, error: &Error) {
-        let limit = match self.wait.given() {
-            Some(limit) => format!("for at most {}", duration::exact(limit)),
-            None => "without limit".to_owned(),
-        };
+        let limit = self.wait.words();
         self.progress.say(&Notice {
             name: "waiting",
             fields: json!({ "holders": holders(error) }),

@@ -97,8 +97,7 @@ fn resized(args: &Args, store: &ChosenStore, group: &Key, number: u32) -> Result
     store::block_on(async {
         let signals = blocked.take().map_err(signals::no_signals)?;
         let wait = WaitLimit::from_now(Some(Duration::ZERO));
-        let coordinator =
-            store::connect(store::coordinator(args), store::open(args)?, &wait, &signals).await?;
+        let coordinator = store::connect(store::coordinator(args), store.open()?, &wait, &signals).await?;
         let resize = async {
             let former = coordinator.slot_group(group.as_str())?.resize(number).await?;
             Ok(GroupAnswer { former: Some(former), ..shown(store, &coordinator, group).await? })
