@@ -85,14 +85,10 @@ impl Timing {
         self.timeout
     }
 
-    /// Pause before a failed call is retried.
+    /// Shortest pause before a failed call is retried. Repeated failures make it longer, as far as the deadline of a term
+    /// allows.
     pub const fn retry(&self) -> Duration {
         self.retry
-    }
-
-    /// Longest pause after repeated failures of a renewal: a fortieth of the ttl, or the first pause.
-    pub fn retry_max(&self) -> Duration {
-        self.retry.max(self.ttl.as_duration() / 40)
     }
 
     /// Time that work needs to stop.
@@ -123,9 +119,10 @@ impl Timing {
     }
 
     /// Longest outage of the store that cannot end a term. It may begin just before a renewal. The last affected call
-    /// waits for its timeout and the pause, and then one read and one write must fit.
+    /// waits for its timeout. Then the shortest pause, one read and one write must fit: a holder shortens its pause for
+    /// the sake of this last attempt.
     pub fn rides_out(&self) -> Duration {
-        self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry_max())
+        self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry)
     }
 
     /// Average number of renewals of a holder in this time, each of which is one write. Jitter makes each up to a tenth

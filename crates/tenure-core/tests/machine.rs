@@ -8,7 +8,7 @@ use tenure_core::machine::{
     Lost, Machine, Outcome, Patience, Purpose, Sighting, Sightings, Write,
 };
 use tenure_core::record::{Nonce, Record, State, Witness};
-use tenure_core::{Holder, Instant, ProcessInfo, Timing, WallTime};
+use tenure_core::{Holder, Instant, ProcessInfo, Timing, TimingBuilder, WallTime};
 use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
 const TTL: Duration = Duration::from_secs(15);
@@ -238,48 +238,169 @@ fn a_patience_that_ends_after_a_withheld_grant_says_so_whatever_the_last_call_wa
     assert_eq!(solo.told, [Event::Denied(Denied::Withheld(withheld))]);
 }
 
-/// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes its full
-/// timeout.
-#[test]
-fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
-    for millis in [1_000, 15_000, 60_000, 600_000, 3_600_000] {
-        for hang in 1..20 {
-            let timing = Timing::new(Duration::from_millis(millis)).unwrap();
-            let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
-            let mut stored = held;
-            let begins = solo.wake.unwrap();
-            let ends = begins + timing.rides_out();
-            let hangs_from = ends - timing.retry_max() * hang / 10;
-            while solo.now < begins + timing.ttl().as_duration() {
-                let Some(call) = &solo.call else {
-                    solo.wake();
-                    continue;
-                };
-                let down = solo.now >= begins && solo.now < ends;
-                let slow = timing.timeout() - Duration::from_nanos(1);
-                let latency = if !down {
-                    slow
-                } else if solo.now >= hangs_from {
-                    timing.timeout()
-                } else {
-                    Duration::ZERO
-                };
-                let is_read = matches!(call, Effect::Read);
-                solo.now = solo.now + latency;
-                match (is_read, down) {
-                    (true, true) => {
-                        solo.call = None;
-                        solo.step(Input::Read(Err(Fault::Unknown)));
-                    }
-                    (true, false) => solo.read_shows(stored.clone()),
-                    (false, true) => drop(solo.answer(Outcome::Fault(Fault::Unknown))),
-                    (false, false) => stored = solo.apply(&format!("renewed at {}", solo.now)),
-                }
-                let lost = solo.told.iter().any(|event| matches!(event, Event::Lost(_)));
-                assert!(!lost, "ttl {millis} ms, last call hangs from {hang}: {timing}");
+/// Fate of the calls of a holder, by the time since the last one that was confirmed was sent.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    /// It fails after this time.
+    Fails(Fault, Duration),
+    /// It is answered after this time.
+    Works(Duration),
+}
+
+/// A holder whose renewals meet these calls, until its lease is renewed or lost. Returns the instants at which it called,
+/// since the grant.
+fn renew_against(solo: &mut Solo, mut stored: Content, call: impl Fn(Duration) -> Call) -> Vec<Duration> {
+    let granted = solo.now;
+    let mut called = vec![];
+    while matches!(solo.told.last(), Some(Event::Granted { .. } | Event::AtRisk(_))) {
+        let Some(effect) = &solo.call else {
+            solo.wake();
+            continue;
+        };
+        let is_read = matches!(effect, Effect::Read);
+        let since = solo.now.since(granted);
+        called.push(since);
+        let (fault, takes) = match call(since) {
+            Call::Fails(fault, takes) => (Some(fault), takes),
+            Call::Works(takes) => (None, takes),
+        };
+        solo.now = solo.now + takes;
+        match (is_read, fault) {
+            (true, Some(fault)) => {
+                solo.call = None;
+                solo.step(Input::Read(Err(fault)));
             }
+            (true, None) => solo.read_shows(stored.clone()),
+            (false, Some(fault)) => drop(solo.answer(Outcome::Fault(fault))),
+            (false, None) => stored = solo.apply(&format!("renewed at {}", solo.now)),
         }
     }
+    called
+}
+
+/// Durations of every kind: the defaults, a long grace, a short period, a long timeout.
+fn timings() -> Vec<Timing> {
+    let built = |ttl: u64, choose: fn(TimingBuilder) -> TimingBuilder| {
+        choose(Timing::builder(Duration::from_millis(ttl))).build().unwrap()
+    };
+    let mut timings = vec![
+        built(15_000, |it| it.grace(Duration::from_secs(5))),
+        built(15_000, |it| it.period(Duration::from_secs(1))),
+        built(20_000, |it| it.timeout(Duration::from_secs(4))),
+        built(600_000, |it| it.period(Duration::from_secs(10)).grace(Duration::from_secs(60))),
+    ];
+    timings.extend([50, 1_000, 15_000, 60_000, 600_000, 86_400_000].map(|ttl| built(ttl, |it| it)));
+    timings
+}
+
+/// The ends and the middle of the range of jitter.
+const JITTERS: [u32; 3] = [0, u32::MAX / 2, u32::MAX];
+
+#[test]
+fn a_holder_calls_a_failing_store_three_to_five_times_however_fast_it_fails() {
+    let unreachable = Fault::Refused(Reason::Unreachable);
+    for (timing, jitter) in timings().into_iter().flat_map(|it| JITTERS.map(|jitter| (it, jitter))) {
+        for fault in [Fault::Unknown, unreachable, Fault::Throttled(None), Fault::Refused(Reason::Denied)] {
+            let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
+            solo.jitter = jitter;
+            let called = renew_against(&mut solo, held, |_| Call::Fails(fault, Duration::ZERO));
+            assert!(solo.told.contains(&Event::Lost(Lost::Expired)), "it keeps its lease until the deadline");
+            let told = format!("{fault:?}, jitter {jitter}, {called:?}: {timing}");
+            assert!((3..=5).contains(&called.len()), "{told}");
+            assert!(called.iter().all(|at| *at < timing.usable()), "a call after the work must stop: {told}");
+            let last = *called.last().unwrap();
+            assert!(last >= timing.usable() - 3 * timing.timeout(), "the last call comes too early: {told}");
+        }
+    }
+}
+
+#[test]
+fn the_pause_between_two_fast_failures_is_half_a_period_and_up_to_twice_as_long_by_chance() {
+    let timing = Timing::new(TTL).unwrap();
+    let unreachable = Fault::Refused(Reason::Unreachable);
+    let first = |jitter| {
+        let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
+        solo.jitter = jitter;
+        let called = renew_against(&mut solo, held, |_| Call::Fails(unreachable, Duration::ZERO));
+        let pauses: Vec<_> = called.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(pauses.iter().all(|pause| *pause >= timing.period() / 2), "{pauses:?}");
+        pauses[0]
+    };
+    let ten = Duration::from_nanos(10);
+    assert_eq!(first(0), timing.period() / 2);
+    assert!(first(u32::MAX) >= timing.period() - ten, "{:?}", first(u32::MAX));
+}
+
+#[test]
+fn calls_that_time_out_leave_room_for_three_of_them() {
+    let timing = Timing::new(TTL).unwrap();
+    for jitter in JITTERS {
+        let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
+        solo.jitter = jitter;
+        let called = renew_against(&mut solo, held, |_| Call::Fails(Fault::Unknown, timing.timeout()));
+        assert!((3..=5).contains(&called.len()), "{called:?}");
+        assert_eq!(called[1] - called[0], timing.timeout(), "the first lost answer is read back at once");
+    }
+}
+
+/// The outage begins just before the latest renewal and lasts as long as the timing promises. Its last call hangs, in every
+/// phase; after it, every call takes almost its complete timeout.
+#[test]
+fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
+    let nearly = Duration::from_nanos(1);
+    for (timing, jitter) in timings().into_iter().flat_map(|it| JITTERS.map(|jitter| (it, jitter))) {
+        for (hang, fault) in (0..=20).flat_map(|hang| {
+            [Fault::Unknown, Fault::Throttled(Some(TTL)), Fault::Refused(Reason::Unreachable)]
+                .map(|it| (hang, it))
+        }) {
+            let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
+            solo.jitter = jitter;
+            let ends = timing.period() + timing.rides_out();
+            let hangs_from = ends.saturating_sub(timing.period() * hang / 20);
+            let called = renew_against(&mut solo, held, |since| {
+                if since >= ends {
+                    Call::Works(timing.timeout() - nearly)
+                } else if since >= hangs_from {
+                    Call::Fails(fault, timing.timeout())
+                } else {
+                    Call::Fails(fault, Duration::ZERO)
+                }
+            });
+            let told = format!("{fault:?}, jitter {jitter}, hangs from {hang}, {called:?}: {timing}");
+            let renewed = matches!(solo.told.last(), Some(Event::Renewed { .. }));
+            assert!(renewed, "{told}");
+            let confirmed = *called.last().unwrap() + timing.timeout();
+            assert!(confirmed <= timing.usable(), "renewed after the work had to stop: {told}");
+        }
+    }
+}
+
+/// All holders learn at the same moment that the store is away, for example because it closes all connections.
+#[test]
+fn holders_that_fail_at_the_same_moment_call_again_at_different_ones() {
+    let timing = Timing::new(TTL).unwrap();
+    let unreachable = Fault::Refused(Reason::Unreachable);
+    let again: Vec<_> = (0..100)
+        .map(|number| {
+            let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
+            solo.jitter = u32::MAX / 100 * number;
+            let granted = solo.now;
+            // The jitter of the first renewal is that of the grant, and the same for all.
+            let called = renew_against(&mut solo, held, |since| {
+                if since <= timing.period() {
+                    Call::Fails(unreachable, Duration::ZERO)
+                } else {
+                    Call::Works(Duration::ZERO)
+                }
+            });
+            assert!(solo.now.since(granted) < timing.usable());
+            *called.last().unwrap()
+        })
+        .collect();
+    let tenth = timing.period() / 10;
+    let within = |part| again.iter().filter(|at| (tenth * part..tenth * (part + 1)).contains(*at)).count();
+    let most = (0..30).map(within).max();
+    assert!(most <= Some(25), "more than a quarter of the holders within a tenth of a period: {again:?}");
 }
 
 #[test]

@@ -76,7 +76,8 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
             millis(timing.usable()),
         ),
         format!(
-            "a call that failed is tried again after {:?}, and the store wants {wants} between two writes of one key",
+            "a call that failed is tried again after {:?} at the earliest, and the store wants {wants} between two \
+             writes of one key",
             millis(timing.retry()),
         ),
         format!(
@@ -202,8 +203,8 @@ mod tests {
                 "a ttl of 15s allows 1.5s for a call, and is renewed every 5s",
                 "period 5s + write 1.5s + read back 1.5s + one retry 1.5s = 9.5s, and that is within ttl − drift − \
                  margin = 15s − 150ms − 300ms = 14.55s",
-                "a call that failed is tried again after 750ms, and the store wants 100ms between two writes of one \
-                 key",
+                "a call that failed is tried again after 750ms at the earliest, and the store wants 100ms between two \
+                 writes of one key",
                 "so the lease survives an outage of 4.3s, and a waiting contender takes over from a dead holder \
                  within 23.775s",
             ]

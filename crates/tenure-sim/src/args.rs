@@ -38,8 +38,8 @@ without the debug assertions of that profile it refuses to run (78).
   --workers N   number of threads; the result does not depend on it        (all cores)
   --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, ticks,
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
-                scripts, restarts, liars, fairness, calm; in the world of the primitives: primitives (all of them),
-                elected-twins, elected-in-turn, sets, keys, slots, jobs
+                scripts, restarts, outages, liars, fairness, calm; in the world of the primitives: primitives (all of
+                them), elected-twins, elected-in-turn, sets, keys, slots, jobs
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 

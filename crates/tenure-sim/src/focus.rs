@@ -40,6 +40,8 @@ pub enum Focus {
     Scripts,
     /// A store whose server restarts, and may bring back an older snapshot.
     Restarts,
+    /// Outages of the store, in half of the seeds so short that no holder may lose its lease.
+    Outages,
     /// A store that lies.
     Liars,
     /// Long fair contention after healing.
@@ -83,6 +85,7 @@ impl Focus {
         Self::Twins,
         Self::Scripts,
         Self::Restarts,
+        Self::Outages,
         Self::Liars,
         Self::Fairness,
         Self::Calm,
@@ -116,6 +119,7 @@ impl Focus {
             Self::Twins => "twins",
             Self::Scripts => "scripts",
             Self::Restarts => "restarts",
+            Self::Outages => "outages",
             Self::Liars => "liars",
             Self::Fairness => "fairness",
             Self::Calm => "calm",

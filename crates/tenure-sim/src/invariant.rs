@@ -39,7 +39,7 @@ pub enum Invariant {
     L3,
     /// Below the fault threshold no lease is lost.
     L4,
-    /// A waiting contender makes at most five store calls per ttl.
+    /// A waiting contender makes at most five store calls per ttl, and a holder few calls in a failing store.
     L5,
     /// Every contender that keeps trying wins within twenty terms per contender.
     L6,
@@ -67,7 +67,7 @@ impl Invariant {
             Self::L1 => "after healing, the key is held again in time",
             Self::L3 => "a freed slot is taken in time",
             Self::L4 => "no lease is lost below the fault threshold",
-            Self::L5 => "a waiting contender makes at most five store calls per ttl",
+            Self::L5 => "contenders and holders make few store calls per ttl",
             Self::L6 => "every contender that keeps trying wins",
         }
     }

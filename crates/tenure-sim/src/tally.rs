@@ -56,6 +56,7 @@ counted! {
         Restored: 500, "record restored from an older copy";
         Foreign: 200, "record replaced by foreign bytes";
         StoreStepped: 1_000, "store clock stepped forward";
+        Outage: 1_000, "outage of the store";
         StoreRestarted: 0, "server restarted, perhaps with an older snapshot";
         WitnessCopied: 700, "witness file copied";
         WitnessEmpty: 700, "witness file found empty on a machine made from an image";

@@ -254,7 +254,7 @@ async fn a_throttled_renewal_is_read_back_after_a_pause() {
         let lease = world.process("a").await.lease("k").unwrap().manual().acquire().await.unwrap();
         world.memory.faults().next_put(fault);
         let before = world.memory.calls();
-        let (renewed, ()) = tokio::join!(lease.renew(), world.pass(TTL / 5));
+        let (renewed, ()) = tokio::join!(lease.renew(), world.pass(TTL / 2));
         renewed.unwrap();
         let (reads, writes) = world.calls_since(before);
         assert_eq!(reads, 1);

@@ -85,6 +85,6 @@ impl Attempts {
     }
 }
 
-/// Maximum number of unsettled writes. A ttl has no time for so many, because the pause between them grows to a
-/// fortieth of it. The oldest could only land as a grant that no holder uses.
+/// Maximum number of unsettled writes. A ttl has no time for so many, because the pause between them grows to a renewal
+/// period. The oldest could only land as a grant that no holder uses.
 const OUTSTANDING_MAX: usize = 64;

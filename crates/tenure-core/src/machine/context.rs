@@ -5,7 +5,7 @@ use tenure_store::{Expect, StoreTime};
 
 use super::in_flight::{InFlight, SentWrite};
 use super::outlived::Outlived;
-use super::rules::{Mine, earlier_by_chance};
+use super::rules::{Mine, earlier_by_chance, half_by_chance};
 use super::stage::{Next, STAY};
 use super::{
     AcquireParams, Ambient, Attempt, Attempts, Content, Effect, Event, Fault, Look, Outcome, Patience,
@@ -159,10 +159,12 @@ impl<'a> Context<'a> {
         (sent + earlier_by_chance(self.params.timing.period(), self.ambient.jitter)).max(self.ambient.now)
     }
 
-    /// Pause after this many failed renewals in a row: it doubles each time.
+    /// Pause after this many failed calls in a row, if no deadline limits it. It doubles each time, up to a period, and
+    /// jitter shortens it by up to a half.
     pub(super) fn pause_after(&self, failures: u32) -> Duration {
-        let growing = self.params.timing.retry() * 2u32.pow(failures.clamp(1, 16) - 1);
-        earlier_by_chance(growing.min(self.params.timing.retry_max()), self.ambient.jitter)
+        let timing = self.params.timing;
+        let growing = timing.retry() * 2u32.pow(failures.clamp(1, 8));
+        half_by_chance(growing.min(timing.period()), self.ambient.jitter).max(timing.retry())
     }
 
     /// True if the record of this term is kept after the belief has ended.

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::in_flight::Answered;
 use super::keeping::Keeping;
 use super::leaving::{Leaving, OwnRecord};
-use super::rules::Proof;
+use super::rules::{Proof, RenewalRoom};
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{Attempt, Content, Event, Fault, Left, Lost, Purpose, TermRef, writes};
 use crate::Instant;
@@ -140,26 +140,30 @@ impl Holding {
 
     /// A failed renewal. It is not a loss: the term lasts until its deadline.
     fn renewal_failed(&mut self, ctx: &mut Context<'_>, fault: Fault, must_read: bool) -> Next {
-        let now = ctx.ambient.now;
         self.must_read |= must_read;
         self.failures = self.failures.saturating_add(1);
         // One lost answer is read back at once; after that the store gets a pause.
         let at_once = self.failures == 1 && fault == Fault::Unknown;
-        let pause = if at_once {
-            Duration::ZERO
-        } else {
-            // Whatever delay the store asks for, there is another attempt before the work must stop.
-            let timing = ctx.params.timing;
-            let stop = self.deadline - timing.grace() - timing.margin();
-            let asked = fault.asked_pause().min(stop.since(now) / 2);
-            ctx.pause_after(self.failures).max(asked)
-        };
-        self.next = Some(now + pause);
+        let pause = if at_once { Some(Duration::ZERO) } else { self.pause_after(ctx, fault) };
+        self.next = pause.map(|pause| ctx.ambient.now + pause);
         ctx.tell(Event::AtRisk(fault));
         if ctx.params.strict {
             return self.lose(ctx, Lost::RenewalFailed);
         }
         if at_once { self.renew_in_time(ctx) } else { STAY }
+    }
+
+    /// Pause before the next call. Whatever delay the store asks for, there is another call before the work must stop.
+    fn pause_after(&self, ctx: &Context<'_>, fault: Fault) -> Option<Duration> {
+        let timing = &ctx.params.timing;
+        let stop = self.deadline - timing.grace() - timing.margin();
+        // A write follows a read that shows that no renewal has landed.
+        let calls = if self.must_read { 2 } else { 1 };
+        let until_stop = stop.since(ctx.ambient.now);
+        let until_last = until_stop.saturating_sub(calls * timing.timeout());
+        let room = RenewalRoom { failures: self.failures, until_last, until_stop };
+        let pause = ctx.rules.renewal_pause(room, timing, ctx.ambient.jitter)?;
+        Some(pause.max(fault.asked_pause().min(until_last)))
     }
 
     pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {

@@ -67,11 +67,13 @@ impl Keeping {
             Proof::ReadBack | Proof::Lost => {
                 // One lost answer is read back at once; after that the store gets a pause.
                 self.known = None;
-                self.failures = self.failures.saturating_add(1);
                 match fault {
                     Some(fault @ Fault::Throttled(_)) => self.keep_later(ctx, fault),
-                    _ if self.failures > 1 => self.keep_later(ctx, Fault::Unknown),
-                    _ => self.keep(ctx),
+                    _ if self.failures > 0 => self.keep_later(ctx, Fault::Unknown),
+                    _ => {
+                        self.failures = 1;
+                        self.keep(ctx)
+                    }
                 }
             }
         }
@@ -107,6 +109,7 @@ impl Keeping {
 
     /// Whatever delay the store asks for, there is an attempt before the record has run out.
     fn keep_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
+        self.failures = self.failures.saturating_add(1);
         let asked = fault.asked_pause().min(ctx.params.timing.period());
         self.next = Some(ctx.ambient.now + ctx.pause_after(self.failures).max(asked));
         STAY

@@ -7,7 +7,7 @@ use tenure_store::{Expect, Reason, Version};
 use super::context::Context;
 use super::in_flight::{Answered, InFlight};
 use super::keeping::Keeping;
-use super::rules::{Proof, earlier_by_chance};
+use super::rules::Proof;
 use super::seeking::Seeking;
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{AcquireMode, Attempt, Attempts, Content, Denied, Event, Fault, Left, Purpose, TermRef, writes};
@@ -29,6 +29,8 @@ pub(super) struct Leaving {
     next: Option<Instant>,
     /// Number of failed vacates.
     failures: u32,
+    /// Number of pauses after failed calls.
+    pauses: u32,
     /// True if the lease is wanted again afterwards: a grant was learned of too late.
     seek_again: bool,
 }
@@ -49,7 +51,16 @@ impl Leaving {
         target: Option<OwnRecord>,
         seek_again: bool,
     ) -> Self {
-        Self { term, target, until: ctx.lapsed_at(), drained: true, next: None, failures: 0, seek_again }
+        Self {
+            term,
+            target,
+            until: ctx.lapsed_at(),
+            drained: true,
+            next: None,
+            failures: 0,
+            pauses: 0,
+            seek_again,
+        }
     }
 
     /// After a term of another process: its record may be vacated if it is the one of the handle.
@@ -192,8 +203,8 @@ impl Leaving {
     }
 
     fn leave_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
-        let pause = earlier_by_chance(ctx.params.timing.retry() * 2, ctx.ambient.jitter);
-        self.next = Some(ctx.ambient.now + pause.max(fault.asked_pause()));
+        self.pauses = self.pauses.saturating_add(1);
+        self.next = Some(ctx.ambient.now + ctx.pause_after(self.pauses).max(fault.asked_pause()));
         STAY
     }
 

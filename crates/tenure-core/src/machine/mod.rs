@@ -51,7 +51,10 @@ pub use held_by::HeldBy;
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{ObservedRead, Observer};
-pub use rules::{Doubt, Due, Floor, Mine, Proof, Rules, Standard, Walls, YEAR_2020, is_plausible};
+pub use rules::{
+    Doubt, Due, Floor, Mine, Proof, RENEWAL_CALLS, RenewalRoom, Rules, Standard, Walls, YEAR_2020,
+    is_plausible,
+};
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 

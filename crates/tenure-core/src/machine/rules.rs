@@ -8,7 +8,7 @@ use tenure_store::{StoreClock, StoreTime, Version};
 
 use super::{Attempts, Fault, Outcome, Seen, Sighting, TermRef};
 use crate::record::{LastSuccess, Nonce, Record, State, Ttl};
-use crate::{Drift, Instant, Token};
+use crate::{Drift, Instant, Timing, Token};
 
 /// The decisions of the protocol, each with its correct implementation.
 pub trait Rules: fmt::Debug + Send + Sync {
@@ -217,6 +217,30 @@ pub trait Rules: fmt::Debug + Send + Sync {
         false
     }
 
+    // ── a failed renewal ──────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Pause of a holder before it calls the store again after a failed call; `None` if it is too late for another one.
+    ///
+    /// The pause is at least half a period, with a random part of up to the same length, so that holders spread. It is
+    /// shorter in two cases: for the last call whose answer is certainly in time, and for the third call. A holder makes at
+    /// most [`RENEWAL_CALLS`] failing calls in a row, however fast they fail.
+    fn renewal_pause(&self, room: RenewalRoom, timing: &Timing, jitter: u32) -> Option<Duration> {
+        let RenewalRoom { failures, until_last, until_stop } = room;
+        let half = timing.period() / 2;
+        let calls = RENEWAL_CALLS.saturating_sub(failures);
+        if until_last.is_zero() {
+            // An answer that takes its timeout comes too late, but most answers take less.
+            let pause = if failures < 3 { half.min(until_stop / 2).max(timing.retry()) } else { half };
+            return Some(pause).filter(|pause| calls > 0 && *pause < until_stop);
+        }
+        let least = half.max(until_last / calls.max(1));
+        if until_last < 2 * least {
+            return Some(until_last.max(timing.retry()));
+        }
+        // The last call has at least the same pause before it.
+        Some(least + part_by_chance(least.min(until_last - 2 * least), jitter))
+    }
+
     // ── stealing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// True if a second stealer revokes a record that is already revoked. Never: a new version would restart the wait
@@ -363,6 +387,17 @@ pub enum Doubt {
     NoTime,
 }
 
+/// Room for further calls of a holder after a failed one.
+#[derive(Clone, Copy, Debug)]
+pub struct RenewalRoom {
+    /// Number of failed calls in a row.
+    pub failures: u32,
+    /// Time until the last call whose answer is in time even if every call takes a complete timeout.
+    pub until_last: Duration,
+    /// Time until the work must begin to stop.
+    pub until_stop: Duration,
+}
+
 /// Facts by which a lease recognises its own records.
 #[derive(Clone, Copy, Debug)]
 pub struct Mine<'a> {
@@ -396,6 +431,11 @@ pub(crate) fn poll_period(records: Ttl) -> Duration {
     records.as_duration() * 3 / 8
 }
 
+/// Makes a duration up to a half shorter.
+pub(crate) fn half_by_chance(span: Duration, jitter: u32) -> Duration {
+    span / 2 + part_by_chance(span / 2, jitter)
+}
+
 /// Makes a duration up to a tenth shorter.
 pub(crate) fn earlier_by_chance(span: Duration, jitter: u32) -> Duration {
     span - part_by_chance(span / JITTER_PART, jitter)
@@ -408,6 +448,9 @@ pub(crate) fn part_by_chance(span: Duration, jitter: u32) -> Duration {
 
 /// Jitter takes away at most one part in this many.
 pub(crate) const JITTER_PART: u32 = 10;
+
+/// Maximum number of failing calls of a holder in a row. Behind the last of them, a read may be followed by a write.
+pub const RENEWAL_CALLS: u32 = 5;
 
 /// True for a store time from 2020 up to 2200. Any other is from a clock that was never set, or is nonsense.
 pub fn is_plausible(time: StoreTime) -> bool {

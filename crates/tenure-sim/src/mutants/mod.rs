@@ -179,6 +179,10 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::L1, Focus::Stealers, &times::WaitsTooLong),
     rule("polls-too-often", "a contender reads thirty times per ttl",
         Invariant::L5, Focus::None, &times::PollsTooOften),
+    rule("renewal-pause-does-not-grow", "a holder calls a failing store every half timeout",
+        Invariant::L5, Focus::Outages, &times::PauseDoesNotGrow),
+    rule("last-renewal-too-late", "a failed renewal is tried again when no answer can be in time",
+        Invariant::L4, Focus::Outages, &times::LastRenewalTooLate),
     // ── answers ──
     rule("unknown-as-success", "a write without an answer counts as done",
         Invariant::S5, Focus::None, &answers::UnknownAsSuccess),

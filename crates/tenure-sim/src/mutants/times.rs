@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tenure_core::machine::{Rules, Walls};
+use tenure_core::machine::{RenewalRoom, Rules, Walls};
 use tenure_core::record::{Nonce, Ttl};
-use tenure_core::{Drift, Instant};
+use tenure_core::{Drift, Instant, Timing};
 use tenure_store::{StoreClock, Version};
 
 #[derive(Debug)]
@@ -92,6 +92,24 @@ pub(super) struct RenewalAfterDeadline;
 impl Rules for RenewalAfterDeadline {
     fn may_go_on(&self, now: Instant, deadline: Instant) -> bool {
         now < deadline + Duration::from_secs(1)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct PauseDoesNotGrow;
+
+impl Rules for PauseDoesNotGrow {
+    fn renewal_pause(&self, room: RenewalRoom, timing: &Timing, _: u32) -> Option<Duration> {
+        Some(timing.retry()).filter(|pause| *pause < room.until_stop)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct LastRenewalTooLate;
+
+impl Rules for LastRenewalTooLate {
+    fn renewal_pause(&self, room: RenewalRoom, timing: &Timing, _: u32) -> Option<Duration> {
+        Some(room.until_stop + timing.margin())
     }
 }
 

@@ -14,7 +14,7 @@ mod s9_record;
 mod verdicts;
 
 pub(crate) use l1_held_again::HeldAgain;
-pub(crate) use l5_calls::{calls_after_outage_are_few, calls_are_few};
+pub(crate) use l5_calls::{calls_after_outage_are_few, calls_are_few, holders_calls_are_few};
 pub(crate) use l6_wins::wins_in_time;
 pub(crate) use s1_tokens::Tokens;
 pub(crate) use s2_belief::{Beliefs, Interval};

@@ -3,7 +3,7 @@
 use tenure_store::StoreClock;
 
 use super::store::YEAR_2026;
-use super::{Restarts, Scripts, Strike, Swarm, Versions};
+use super::{Outages, Restarts, Scripts, Strike, Swarm, Versions, Weather};
 use crate::Focus;
 use crate::rng::Rng;
 use crate::time::{MILLI, MINUTE, SECOND};
@@ -39,6 +39,7 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
         Focus::Twins => twins(swarm),
         Focus::Scripts => scripts(swarm),
         Focus::Restarts => restarts(swarm, rng),
+        Focus::Outages => outages(swarm, rng),
         Focus::Liars => swarm.liar = true,
         Focus::Fairness => {
             swarm.length = swarm.length.min(2 * MINUTE);
@@ -264,6 +265,25 @@ fn restarts(swarm: &mut Swarm, rng: &mut Rng) {
         down_most: rng.pick(&[SECOND / 2, 4 * SECOND]),
         bystander: if wide { 1_199_999 } else { 1_000_000 },
     });
+}
+
+/// In calm weather an outage is the only trouble, and as long as the durations of the members promise to survive.
+fn outages(swarm: &mut Swarm, rng: &mut Rng) {
+    let ttl = rng.between(2_000, 20_000);
+    let timeout = rng.pick(&[ttl / 10, ttl / 30]);
+    for member in &mut swarm.members {
+        member.set_times(ttl, timeout);
+    }
+    let ridden_out = swarm.members.iter().map(|member| member.timing.rides_out()).min();
+    let ridden_out = ridden_out.map_or(0, |span| span.as_nanos() as u64);
+    let ttl = swarm.longest_ttl();
+    // An outage is measured in true time, and a fast clock counts up to five percent more.
+    let most = if swarm.weather == Weather::Calm { ridden_out / 100 * 95 } else { 2 * ttl };
+    swarm.outages = Some(Outages { apart: 2 * ttl, most });
+    (swarm.network.request_loss, swarm.network.answer_loss) = (0, 0);
+    swarm.work.hold_most = 3_000;
+    strike_only(swarm, &[(Strike::Crash, 10), (Strike::WallJump, 10)]);
+    swarm.nemesis.every = MINUTE;
 }
 
 /// Sets the weights of these strikes, and disables all others.

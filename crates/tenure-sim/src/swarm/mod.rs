@@ -4,6 +4,7 @@ mod focused;
 mod member;
 mod nemesis;
 mod network;
+mod outages;
 mod restarts;
 mod scripts;
 mod store;
@@ -12,6 +13,7 @@ mod work;
 pub(crate) use member::Member;
 pub(crate) use nemesis::{Nemesis, Strike};
 pub(crate) use network::Network;
+pub(crate) use outages::Outages;
 pub(crate) use restarts::Restarts;
 pub(crate) use scripts::Scripts;
 pub(crate) use store::{StoreKind, Versions};
@@ -39,6 +41,8 @@ pub(crate) struct Swarm {
     pub(crate) scripts: Scripts,
     /// Restarts of the server behind the store; `None` if it never restarts.
     pub(crate) restarts: Option<Restarts>,
+    /// Outages of the store; `None` if it has none.
+    pub(crate) outages: Option<Outages>,
     pub(crate) observers: usize,
     /// True if the store lies about its conditional writes.
     pub(crate) liar: bool,
@@ -67,7 +71,7 @@ impl Swarm {
     /// Draws the configuration of a seed of `minutes` minutes.
     pub(crate) fn draw(rng: &mut Rng, minutes: u64, focus: Focus) -> Self {
         let weather = match (focus, rng.below(100)) {
-            (Focus::None, 0..8) | (Focus::Calm, _) => Weather::Calm,
+            (Focus::None, 0..8) | (Focus::Calm, _) | (Focus::Outages, 0..50) => Weather::Calm,
             (Focus::None, 8..13) => Weather::BrokenClocks,
             (Focus::None, 13) => Weather::Crowd,
             (Focus::None, 14..18) | (Focus::Stubborn, 0..60) => Weather::Stubborn,
@@ -81,6 +85,10 @@ impl Swarm {
             for member in &mut swarm.members {
                 member.heeds = aside.chance(400);
                 member.old = aside.chance(200);
+            }
+            if weather == Weather::Rough && aside.chance(100) {
+                let ttl = swarm.longest_ttl();
+                swarm.outages = Some(Outages { apart: 4 * ttl, most: 2 * ttl });
             }
         }
         focused::apply(&mut swarm, rng, focus);
@@ -104,6 +112,7 @@ impl Swarm {
             work: Work::draw(rng),
             scripts: Scripts::default(),
             restarts: None,
+            outages: None,
             observers: rng.between(0, 2) as usize,
             liar: rng.chance(15),
             fairness: if rng.chance(100) && !crowd { 100 } else { 6 },

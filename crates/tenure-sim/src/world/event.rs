@@ -47,6 +47,8 @@ pub(super) enum Event {
     ResourceWrite { token: u64 },
     /// The nemesis strikes.
     Strike,
+    /// The store executes nothing for a while.
+    Outage,
     /// The server behind the store restarts.
     RestartStore,
     /// A participant that only reads has waited for the quarantine of this run.
@@ -134,6 +136,7 @@ impl Event {
             Self::Leave(target) => 29 << 32 | u64::from(target.lease),
             Self::Kill(target) => 30 << 32 | u64::from(target.lease),
             Self::RestartStore => 32 << 32,
+            Self::Outage => 34 << 32,
             Self::ClearRun { run } => 33 << 32 | u64::from(*run),
             Self::CannotStop(target) => 31 << 32 | u64::from(target.lease),
         }

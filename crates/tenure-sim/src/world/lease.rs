@@ -41,6 +41,8 @@ pub(super) struct Lease {
     pub(super) missed: u64,
     /// Number of store calls since the counter was last reset.
     pub(super) calls: u64,
+    /// Number of store calls as a holder since its latest confirmed write.
+    pub(super) unconfirmed_calls: u64,
     /// True time since which it wants the lease, or holds it.
     pub(super) since: u64,
     pub(super) kind: LeaseKind,
@@ -158,6 +160,7 @@ impl Lease {
             tainted: false,
             missed: 0,
             calls: 0,
+            unconfirmed_calls: 0,
             since: now,
             kind,
             role,

@@ -12,6 +12,7 @@ mod lease;
 mod nemesis;
 mod network;
 mod observers;
+mod outage;
 mod phases;
 mod process;
 mod resource;
@@ -41,6 +42,7 @@ pub(crate) use heard::AnswerWords;
 use lease::Lease;
 use network::Message;
 use observers::SimObserver;
+use outage::Outage;
 use phases::Phase;
 use process::Process;
 use resource::Resource;
@@ -78,6 +80,7 @@ pub(crate) struct World<'a> {
     trace: Trace,
     phase: Phase,
     storm_until: u64,
+    outage: Outage,
     leases_made: u32,
     writes_applied: u64,
     grants_applied: u64,
@@ -117,6 +120,7 @@ impl<'a> World<'a> {
             trace: Trace::new(seed.readable),
             phase: Phase::Faults,
             storm_until: 0,
+            outage: Outage::default(),
             leases_made: 0,
             writes_applied: 0,
             grants_applied: 0,
@@ -198,6 +202,7 @@ impl<'a> World<'a> {
             self.agenda.push(self.rng.between(0, MINUTE / 6), Event::Observe { observer: observer as u16 });
         }
         self.next_strike();
+        self.next_outage();
         self.next_store_restart();
         self.agenda.push(self.swarm.length, Event::Heal);
     }
@@ -253,6 +258,7 @@ impl<'a> World<'a> {
             }
             Event::ResourceWrite { token } => self.resource_write_arrives(token),
             Event::Strike => self.strikes(),
+            Event::Outage => self.goes_down(),
             Event::RestartStore => self.restarts_store(),
             Event::ClearRun { run } => self.clears_run(run),
             Event::Resume { process, pause } => self.resumes(process as usize, pause),

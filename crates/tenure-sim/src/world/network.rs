@@ -65,6 +65,11 @@ impl World<'_> {
         lease.writing = writing;
         let call = lease.call;
         let ttl = process.member.ttl();
+        self.count_holders_call(target);
+        if self.fails_by_outage(target, call, gives_up) {
+            return;
+        }
+        let process = &mut self.processes[target.process as usize];
         let departure = Departure { now, writing, storm: now < self.storm_until, gives_up, ttl };
         let flight = match self.network.send(&mut self.rng, &mut self.tally, &mut process.link, departure) {
             Passage::Fails(fault) => return self.answer_soon(target, call, writing, fault),
@@ -156,7 +161,7 @@ impl World<'_> {
         self.agenda.push(at, Event::Answer { target, call, answer });
     }
 
-    fn answer_soon(&mut self, target: LeaseTarget, call: u32, writing: bool, fault: CallFault) {
+    pub(super) fn answer_soon(&mut self, target: LeaseTarget, call: u32, writing: bool, fault: CallFault) {
         let input = if writing { Input::Written(Outcome::Fault(fault)) } else { Input::Read(Err(fault)) };
         let answer = self.answers.insert((input, 0));
         let at = self.now + self.network.least;

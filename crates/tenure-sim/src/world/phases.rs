@@ -29,6 +29,7 @@ impl World<'_> {
         self.phase = Phase::Healed;
         self.trace.line(self.now, format_args!("world"), format_args!("is healed"));
         self.storm_until = 0;
+        self.outage_ends();
         self.server_heals();
         let timeout = self.swarm.members.iter().map(|member| member.timeout()).min().unwrap_or(SECOND);
         self.network.healed(timeout);

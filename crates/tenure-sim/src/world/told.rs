@@ -161,6 +161,7 @@ impl World<'_> {
         let own = lease.write(nonce).copied();
         let doubt = lease.doubt.take();
         lease.confirmed = nonce;
+        lease.unconfirmed_calls = 0;
         let found = match own {
             None => WriteFate::NotOwn,
             Some(OwnWrite { applied: None, .. }) => WriteFate::NotApplied,

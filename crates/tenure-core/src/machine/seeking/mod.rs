@@ -13,7 +13,7 @@ use tenure_store::Reason;
 use super::context::Context;
 use super::in_flight::Answered;
 use super::leaving::Leaving;
-use super::rules::{Proof, earlier_by_chance};
+use super::rules::Proof;
 use super::stage::{Next, STAY, Stage, earliest};
 use super::tick_reads::TickReads;
 use super::{
@@ -145,11 +145,9 @@ impl Seeking {
             }
             _ => {}
         }
-        let timing = ctx.params.timing;
-        let growing = timing.retry() * 2u32.pow(self.failures.min(8));
+        let pause = ctx.pause_after(self.failures).max(fault.asked_pause());
         self.failures = self.failures.saturating_add(1);
-        let pause = earlier_by_chance(growing.min(timing.period()), ctx.ambient.jitter);
-        self.next = Some(ctx.ambient.now + pause.max(fault.asked_pause()));
+        self.next = Some(ctx.ambient.now + pause);
         STAY
     }
 
