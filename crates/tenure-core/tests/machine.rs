@@ -403,6 +403,97 @@ fn holders_that_fail_at_the_same_moment_call_again_at_different_ones() {
     assert!(most <= Some(25), "more than a quarter of the holders within a tenth of a period: {again:?}");
 }
 
+const DENIED: Fault = Fault::Refused(Reason::Denied);
+
+#[test]
+fn a_patient_contender_reports_a_denial_after_seven_answers_and_half_a_minute_to_a_minute() {
+    for jitter in JITTERS {
+        let mut solo = Solo::new("a", |_| {});
+        solo.jitter = jitter;
+        let began = solo.now;
+        solo.step(Input::Start);
+        let mut denials = 0;
+        while solo.told.is_empty() {
+            assert!(matches!(solo.call.take(), Some(Effect::Read)));
+            denials += 1;
+            solo.step(Input::Read(Err(DENIED)));
+            if solo.told.is_empty() {
+                solo.wake();
+            }
+        }
+        assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Denied))]);
+        assert_eq!(denials, 7);
+        let took = solo.now.since(began);
+        assert!((Duration::from_secs(31)..=Duration::from_secs(63)).contains(&took), "{took:?}");
+    }
+}
+
+#[test]
+fn reads_that_succeed_do_not_hide_that_every_write_is_denied() {
+    let mut solo = Solo::new("a", |_| {});
+    solo.step(Input::Start);
+    let mut denials = 0;
+    while solo.told.is_empty() {
+        if solo.call.is_none() {
+            solo.wake();
+        }
+        solo.read_shows(Content::Absent);
+        solo.answer(Outcome::Fault(DENIED));
+        denials += 1;
+    }
+    assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Denied))]);
+    assert_eq!(denials, 7);
+}
+
+#[test]
+fn denied_answers_that_are_far_apart_do_not_add_up() {
+    let (_, held) = Solo::holding("b", |_| {});
+    let mut solo = Solo::new("a", |_| {});
+    solo.step(Input::Start);
+    for number in 0..20 {
+        assert!(matches!(solo.call.take(), Some(Effect::Read)));
+        solo.step(Input::Read(Err(DENIED)));
+        solo.wake();
+        let Content::Record(record, _) = &held else { unreachable!() };
+        let mut renewed = (**record).clone();
+        (renewed.nonce, renewed.sequence) = (Nonce::from_bits(100 + number), record.sequence + 1);
+        solo.read_shows(Content::Record(Arc::new(renewed), Version::new(format!("{number}"))));
+        solo.wake();
+    }
+    assert_eq!(solo.told, []);
+}
+
+#[test]
+fn who_tries_once_has_a_handle_or_uses_a_local_store_learns_of_a_denial_at_once() {
+    let (holder, _) = Solo::holding("a", |_| {});
+    let handle = holder.machine.term_ref().unwrap();
+    let once = Solo::new("b", |params| params.patience = Patience::Once);
+    let resuming = Solo::new("a", |params| params.mode = AcquireMode::Resume(handle));
+    let local = Solo::new("b", |params| params.hint_pause = Duration::ZERO);
+    for mut solo in [once, resuming, local] {
+        solo.step(Input::Start);
+        solo.call = None;
+        solo.step(Input::Read(Err(DENIED)));
+        assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Denied))]);
+    }
+}
+
+#[test]
+fn a_patience_that_ends_among_denied_answers_says_so() {
+    let mut solo = Solo::new("a", |params| {
+        params.patience = Patience::Until(Instant::from_nanos(1_002_000_000_000));
+    });
+    solo.step(Input::Start);
+    while solo.told.is_empty() {
+        if solo.call.take().is_some() {
+            solo.step(Input::Read(Err(DENIED)));
+        } else {
+            solo.wake();
+        }
+    }
+    assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Denied))]);
+}
+
 #[test]
 fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
     let (_, first) = Solo::holding("first", |_| {});

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure::record::{self, Record, State};
+use tenure::store::memory::{GetFault, PutFault};
 use tenure::{Coordinator, Error, ErrorKind, Key, Token};
-use tenure_store::{Reason, StoreClock};
+use tenure_store::{Reach, Reason, StoreClock};
 
 use support::World;
 
@@ -162,7 +163,6 @@ async fn a_store_time_of_1970_or_9999_is_ignored_rather_than_believed() {
 
 #[tokio::test]
 async fn wrong_credentials_and_a_missing_store_fail_an_acquire_at_once() {
-    use tenure::store::memory::GetFault;
     let world = World::new();
     for (reason, kind) in [
         (Reason::Denied, ErrorKind::Unavailable),
@@ -180,6 +180,44 @@ async fn wrong_credentials_and_a_missing_store_fail_an_acquire_at_once() {
             "an observer gets the same error"
         );
     }
+}
+
+/// A networked store, and a process that is connected to it.
+async fn networked() -> (World, Coordinator) {
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.reach = Reach::Network));
+    let coordinator = world.process("a").await;
+    (world, coordinator)
+}
+
+#[tokio::test]
+async fn a_waiting_acquire_survives_denied_answers_while_credentials_are_rotated() {
+    for denials in 1..=6 {
+        let (world, a) = networked().await;
+        for _ in 0..denials {
+            world.memory.faults().next_get(GetFault::Refuse(Reason::Denied));
+        }
+        let (granted, ()) =
+            tokio::join!(a.lease("k").unwrap().acquire(), world.pass(Duration::from_secs(64)));
+        drop(granted.unwrap_or_else(|error| panic!("{denials}: {error}")));
+
+        // A write is denied after a read that was allowed.
+        let (world, a) = networked().await;
+        world.memory.faults().next_put(PutFault::Refuse(Reason::Denied));
+        let (granted, ()) = tokio::join!(a.lease("k").unwrap().acquire(), world.pass(Duration::from_secs(2)));
+        drop(granted.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_stay_wrong_end_a_waiting_acquire_within_a_minute() {
+    let (world, a) = networked().await;
+    world.memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
+    let (refused, ()) = tokio::join!(a.lease("k").unwrap().acquire(), world.pass(Duration::from_secs(64)));
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().ends_with("the store denied access, check the credentials"), "{error}");
+    let once = a.lease("k").unwrap().try_acquire().await.unwrap_err();
+    assert_eq!(once.to_string(), error.to_string(), "at once, without a wait");
 }
 
 #[tokio::test]

@@ -65,6 +65,7 @@ impl Denied {
     pub(super) fn after(last_fault: Option<Fault>) -> Self {
         match last_fault {
             Some(Fault::Withheld(after)) => Self::Withheld(after),
+            Some(Fault::DENIED) => Self::Refused(Reason::Denied),
             last_fault => Self::Unavailable(last_fault),
         }
     }

@@ -128,6 +128,9 @@ impl Fault {
     /// The lease is on another store than the one that contenders open now.
     pub(crate) const STORE_GONE: Self = Self::Refused(Reason::Gone);
 
+    /// The credentials are missing, wrong, or being rotated.
+    pub(crate) const DENIED: Self = Self::Refused(Reason::Denied);
+
     /// Pause that the store asks for, up to a limit.
     pub(crate) fn asked_pause(self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(60);

@@ -241,6 +241,16 @@ pub trait Rules: fmt::Debug + Send + Sync {
         Some(least + part_by_chance(least.min(until_last - 2 * least), jitter))
     }
 
+    // ── credentials ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Pause of a patient contender after this many denied answers in a row; `None` if it reports the denial. Credentials
+    /// that are being rotated are wrong for some seconds, and at most for about a minute. Wrong ones stay wrong, and a person
+    /// must learn that soon.
+    fn pause_after_denied(&self, denials: u32, jitter: u32) -> Option<Duration> {
+        let longest = DENIED_PAUSE * 2u32.pow(denials.clamp(1, DENIALS_MAX) - 1);
+        (denials < DENIALS_MAX).then(|| half_by_chance(longest, jitter))
+    }
+
     // ── stealing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// True if a second stealer revokes a record that is already revoked. Never: a new version would restart the wait
@@ -451,6 +461,12 @@ pub(crate) const JITTER_PART: u32 = 10;
 
 /// Maximum number of failing calls of a holder in a row. Behind the last of them, a read may be followed by a write.
 pub const RENEWAL_CALLS: u32 = 5;
+
+/// Number of denied answers in a row after which a patient contender reports the denial.
+const DENIALS_MAX: u32 = 7;
+
+/// Longest pause after the first denied answer. It doubles after each: all pauses together take half a minute to a minute.
+const DENIED_PAUSE: Duration = Duration::from_secs(1);
 
 /// True for a store time from 2020 up to 2200. Any other is from a clock that was never set, or is nonsense.
 pub fn is_plausible(time: StoreTime) -> bool {

@@ -170,6 +170,10 @@ impl Request {
 
     /// Waits until the lease is granted, at most as long as [`wait`](Self::wait) allows.
     ///
+    /// A store that fails does not end the wait. If a networked store denies access, the credentials may be in rotation: the
+    /// wait continues until the seventh denied answer in a row, half a minute to a minute after the first, and then the error
+    /// says so. [`try_acquire`](Self::try_acquire), a wait of zero and a store on this machine report it at once.
+    ///
     /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which lapses
     /// after one ttl.
     pub async fn acquire(self) -> Result<Lease, Error> {

@@ -22,7 +22,7 @@ use super::{
 use crate::Instant;
 use crate::record::{Nonce, State};
 use decide::held_by;
-use pace::Pace;
+use pace::{Pace, is_remote};
 use rhythm::Rhythm;
 
 /// State of a contender.
@@ -39,6 +39,10 @@ pub(super) struct Seeking {
     tick_reads: TickReads,
     /// Time until which the first grant of a planted record may take, even if the patience ends before.
     first_grant_by: Option<Instant>,
+    /// Number of denied reads since the latest read that succeeded.
+    denied_reads: u32,
+    /// Number of denied writes since the latest write that was not denied: reading may be allowed, and writing denied.
+    denied_writes: u32,
     /// Fault of the latest call.
     last_fault: Option<Fault>,
     /// Time for which the store withholds the grant, by its latest answer to one.
@@ -85,9 +89,11 @@ impl Seeking {
 
     pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {
         if let Err(fault) = answer {
+            self.denied_reads += u32::from(fault == Fault::DENIED);
             return self.failed(ctx, fault);
         }
         self.looked = true;
+        self.denied_reads = 0;
         self.last_fault = None;
         self.witness_asked = None;
         ctx.forget_outlived_sighting();
@@ -96,6 +102,8 @@ impl Seeking {
 
     pub(super) fn write_answered(&mut self, ctx: &mut Context<'_>, (write, outcome): Answered) -> Next {
         let purpose = write.attempt.purpose;
+        let is_denied = outcome.fault() == Some(Fault::DENIED);
+        self.denied_writes = if is_denied { self.denied_writes + 1 } else { 0 };
         if matches!(outcome, Outcome::Applied { .. } | Outcome::Conflict) {
             self.withheld = None;
         }
@@ -137,6 +145,14 @@ impl Seeking {
             self.withheld = Some(after);
         }
         match fault {
+            Fault::DENIED if waits_for_credentials(ctx) => {
+                let denials = self.denied_reads + self.denied_writes;
+                let Some(pause) = ctx.rules.pause_after_denied(denials, ctx.ambient.jitter) else {
+                    return self.deny(ctx, Denied::Refused(Reason::Denied));
+                };
+                self.next = Some(ctx.ambient.now + pause);
+                return STAY;
+            }
             Fault::Refused(reason) if reason != Reason::Unreachable => {
                 return self.deny(ctx, Denied::Refused(reason));
             }
@@ -258,6 +274,12 @@ impl Seeking {
         self.pace.overtaken = false;
         ctx.read()
     }
+}
+
+/// True if a denied answer does not end the wait at once, because credentials may be in rotation. A store on this machine
+/// has none, and the owner of a handle receives every denial at once.
+fn waits_for_credentials(ctx: &Context<'_>) -> bool {
+    is_remote(ctx) && ctx.params.patience != Patience::Once && resumed_term(ctx).is_none()
 }
 
 /// The term that a contender resumes, if it has one.
