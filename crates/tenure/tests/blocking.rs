@@ -3,13 +3,14 @@
 mod file_support;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, TryRecvError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tenure::blocking::{Coordinator, Lease, Request};
 use tenure::clock::{BootClock, ManualClock};
 use tenure::store::Memory;
+use tenure::store::memory::{GetFault, PutFault};
 use tenure::{
     AttemptReport, ErrorKind, EventReport, Forgotten, GroupFull, Handle, Holder, Lost, Prefix, Recorder,
     Standing, WhyKept, WitnessPart,
@@ -271,6 +272,31 @@ fn an_election_blocks_until_this_node_leads_and_a_shutdown_ends_the_campaign() {
     drop(next);
     coordinator.shutdown().unwrap();
     assert!(campaign.next().is_err());
+}
+
+#[test]
+fn a_shutdown_returns_in_time_although_the_store_hangs() {
+    let (clock, memory) = (ManualClock::new(), Memory::new());
+    let coordinator = Coordinator::builder().clock(Arc::new(clock.clone())).connect(memory.clone()).unwrap();
+    let day = Duration::from_secs(86_400);
+    let lease = coordinator.lease("k").unwrap().ttl(day).acquire().unwrap();
+    memory.faults().every_put(Some(PutFault::Hang));
+    memory.faults().every_get(Some(GetFault::Hang));
+    let (done, is_done) = channel::<()>();
+    let down = spawn(move || {
+        let down = coordinator.shutdown();
+        drop(done);
+        down
+    });
+    let mut seconds = 0;
+    // The keeper may be slow to learn of the shutdown, but not for half a day of milliseconds.
+    while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(Duration::from_millis(1)) {
+        clock.advance(Duration::from_secs(1));
+        seconds += 1;
+        assert!(seconds < day.as_secs() / 2, "it waits for the ttl");
+    }
+    assert_kind(down.join().unwrap(), ErrorKind::Unavailable);
+    assert!(lease.check().is_err());
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tenure::record::{self, State};
-use tenure::store::memory::PutFault;
-use tenure::{ErrorKind, Key, Lease, Lost};
+use tenure::store::memory::{GetFault, PutFault};
+use tenure::{Coordinator, Error, ErrorKind, Key, Lease, Lost};
 
 use support::{World, eventually, real_pause};
 
@@ -241,6 +241,87 @@ async fn shutdown_releases_every_lease_and_grants_no_more() {
         refused.to_string(),
         "lease one on memory: is not granted: the coordinator is shut down. Connect again"
     );
+}
+
+/// The error of a shutdown that takes as long as it may, and no longer.
+async fn slow_shutdown(world: &World, coordinator: &Coordinator) -> Error {
+    let coordinator = coordinator.clone();
+    let down = spawn(async move { coordinator.shutdown().await });
+    world.settle().await;
+    world.pass(Coordinator::SHUTDOWN_MAX - Duration::from_secs(1)).await;
+    assert!(!down.is_finished(), "it waits for the release");
+    world.pass(Duration::from_secs(1)).await;
+    let error = down.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    error
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_in_time_although_the_store_hangs_and_the_ttl_is_long() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let hour = Duration::from_secs(3_600);
+    let lease = a.lease("k").unwrap().ttl(hour).acquire().await.unwrap();
+    world.memory.faults().every_put(Some(PutFault::Hang));
+    world.memory.faults().every_get(Some(GetFault::Hang));
+    let error = slow_shutdown(&world, &a).await;
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "lease k of a (token {}) on memory: could not be vacated within 10s: it lapses, and contenders wait for its \
+             ttl of 3600s",
+            lease.token()
+        )
+    );
+    let source = std::error::Error::source(&error).expect("the store has failed");
+    assert!(source.to_string().contains("no answer"), "{source}");
+    assert_eq!(lease.lost().await, Lost::Released);
+    assert_eq!(state_of(&world), State::Held);
+}
+
+#[tokio::test]
+async fn a_shutdown_of_several_leases_on_a_store_that_hangs_counts_them() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let mut leases = vec![];
+    for key in ["k", "l", "m"] {
+        leases.push(a.lease(key).unwrap().ttl(4 * TTL).acquire().await.unwrap());
+    }
+    world.memory.faults().every_put(Some(PutFault::Hang));
+    world.memory.faults().every_get(Some(GetFault::Hang));
+    let error = slow_shutdown(&world, &a).await;
+    let sentence = "3 leases on memory: could not be vacated: contenders wait until they have lapsed";
+    assert_eq!(error.to_string(), sentence);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_in_time_although_work_runs_and_vacates_only_after_the_work() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let lease = a.lease("k").unwrap().ttl(4 * TTL).acquire().await.unwrap();
+    let work = lease.work_guard().unwrap();
+    let error = slow_shutdown(&world, &a).await;
+    assert!(error.to_string().contains("because work under it still runs: stop the work"), "{error}");
+    assert_eq!(state_of(&world), State::Held, "nothing is vacated under running work");
+    drop(work);
+    eventually("it is vacated after the work", || state_of(&world) == State::Vacant).await;
+    a.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_for_work_that_cannot_be_stopped_and_its_record_is_kept() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let work = lease.work_guard().unwrap();
+    work.cannot_stop("it belongs to another user");
+    let error = slow_shutdown(&world, &a).await;
+    assert!(error.to_string().contains("because work under it still runs"), "{error}");
+    world.pass(3 * TTL).await;
+    let b = world.process("b").await;
+    assert_eq!(b.lease("k").unwrap().try_acquire().await.unwrap_err().kind(), ErrorKind::Held);
+    drop(work);
+    eventually("it is vacated after the work", || state_of(&world) == State::Vacant).await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "users spawn")]

@@ -10,6 +10,7 @@ pub use builder::CoordinatorBuilder;
 pub use forgotten::{Forgotten, WhyKept};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tenure_core::Holder;
@@ -20,7 +21,7 @@ use crate::election::Election;
 use crate::fence::FencedValue;
 use crate::host::witness::Survivors;
 use crate::keeper::logbook_client::LogbookClient;
-use crate::keeper::{Command, Connection};
+use crate::keeper::{Command, Connection, SHUTDOWN_MAX};
 use crate::keys::{KeyMemory, Keys};
 use crate::lease::Request;
 use crate::observe::{Observation, Observations, Observers, Watch, keys};
@@ -182,10 +183,16 @@ impl Coordinator {
         Ok(found)
     }
 
+    /// Longest duration of [`shutdown`](Self::shutdown): 10 s. It is independent of the ttl, and shorter than the time that
+    /// service managers give a program to stop.
+    pub const SHUTDOWN_MAX: Duration = SHUTDOWN_MAX;
+
     /// Releases all leases, as [`Lease::release`](crate::Lease::release) does, and grants no more.
     ///
-    /// It takes little more than one ttl at worst: a lease that cannot be vacated by then has lapsed, and the error
-    /// says so.
+    /// It takes at most [`SHUTDOWN_MAX`](Self::SHUTDOWN_MAX), whatever the ttl is: also if the store hangs, if work under a
+    /// lease does not end, or if the disk of a witness hangs. A lease that was not vacated by then lapses, and the error says
+    /// so. Nothing is vacated under running work. Until the process ends, the keeper continues to vacate the leases whose work
+    /// has ended, and to keep those whose work [cannot be stopped](crate::WorkGuard::cannot_stop).
     pub async fn shutdown(&self) -> Result<(), Error> {
         let errors = self
             .connection
@@ -199,7 +206,7 @@ impl Coordinator {
             Some(error) if count == 1 => Err(error),
             Some(error) => {
                 let sentence = format!(
-                    "{count} leases on {} could not be vacated, and have lapsed",
+                    "{count} leases on {} could not be vacated: contenders wait until they have lapsed",
                     self.connection.store
                 );
                 Err(Error::new(ErrorKind::Unavailable, sentence).because(error))

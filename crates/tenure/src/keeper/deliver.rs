@@ -11,7 +11,7 @@ use super::held_lease::{Granted, HeldLease};
 use super::lease_entry::LeaseEntry;
 use super::recorder::EventReport;
 use super::reporter::Report;
-use super::{Keeper, ReplyTo, logbook_client};
+use super::{Keeper, ReplyTo, SHUTDOWN_MAX, logbook_client};
 use crate::{Error, ErrorKind};
 
 impl Keeper {
@@ -232,6 +232,26 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
             ))
         }
     }
+}
+
+/// Error for a lease that is not vacated when the time for a shutdown is over; `None` if it was never granted.
+pub(super) fn pending_error(entry: &LeaseEntry, store: &str) -> Option<Error> {
+    let held = entry.held_lease.as_ref()?;
+    let (key, holder, token, ttl) = (&entry.key, &entry.holder, held.token, entry.timing.ttl());
+    let what = format!(
+        "{} of {holder} (token {token}) on {store} could not be vacated within {SHUTDOWN_MAX:?}",
+        key.titled()
+    );
+    if held.is_drained() {
+        return Some(unavailable_error(
+            entry,
+            format!("{what}: it lapses, and contenders wait for its ttl of {ttl}"),
+        ));
+    }
+    let sentence = format!(
+        "{what}, because work under it still runs: stop the work, or contenders wait for its ttl of {ttl}"
+    );
+    Some(Error::new(ErrorKind::Unavailable, sentence))
 }
 
 /// Error for a handle that is no longer valid.

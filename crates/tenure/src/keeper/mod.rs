@@ -7,6 +7,7 @@
 mod background;
 mod belief_mirror;
 pub(crate) mod calls;
+mod closing;
 mod command;
 mod connection;
 mod deadlines;
@@ -37,14 +38,14 @@ use std::time::Duration;
 use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Recalled, Sighting, Sightings};
 use tenure_core::record;
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use crate::Error;
 use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::host::fork::ForkGuard;
 use crate::trust::Trust;
 use background::Background;
+use closing::Closing;
 use deadlines::Deadlines;
 use distrust::Distrust;
 use hints::Hints;
@@ -57,6 +58,7 @@ use timers::Timers;
 use witnesses::{WitnessEvent, Witnesses};
 
 pub(crate) use belief_mirror::BeliefMirror;
+pub(crate) use closing::SHUTDOWN_MAX;
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub(crate) use connection::Connection;
 pub(crate) use deliver::{shut_down_error, stale_handle_error};
@@ -113,13 +115,6 @@ struct KeyState {
     leases: Vec<LeaseId>,
 }
 
-/// A shutdown in progress.
-#[derive(Debug, Default)]
-struct Closing {
-    replies: Vec<oneshot::Sender<Vec<Error>>>,
-    errors: Vec<Error>,
-}
-
 impl Keeper {
     pub(crate) fn new(
         store: Arc<dyn Store>,
@@ -167,7 +162,8 @@ impl Keeper {
             if !open && self.is_idle() {
                 return;
             }
-            let next = [self.timers.next(), self.deadlines.next()].into_iter().flatten().min();
+            let limit = self.closing.as_ref().and_then(Closing::limit);
+            let next = [self.timers.next(), self.deadlines.next(), limit].into_iter().flatten().min();
             // A timer that fires too early costs one check of the queue; setting a new one costs five system calls. So
             // the timer stays unless it would fire too late: most deadlines never pass.
             if let Some(at) = next
@@ -234,7 +230,8 @@ impl Keeper {
             Command::Suspect { key, breach } => self.suspect(&key, breach),
             Command::Visit(visit) => self.in_flight.visit(visit),
             Command::ShutDown { reply } => {
-                self.closing.get_or_insert_default().replies.push(reply);
+                let limit = self.clock.now() + SHUTDOWN_MAX;
+                self.closing.get_or_insert_default().wait(limit, reply);
                 self.release_all();
                 self.maybe_closed();
             }
@@ -246,6 +243,7 @@ impl Keeper {
     fn fire_timers(&mut self) {
         let now = self.clock.now();
         self.deadlines.end(now);
+        self.close_in_time(now);
         let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
         for id in due {
             if let Some(entry) = self.leases.get_mut(&id) {
@@ -528,9 +526,7 @@ impl Keeper {
         if self.is_idle()
             && let Some(closing) = &mut self.closing
         {
-            for reply in closing.replies.drain(..) {
-                let _ = reply.send(std::mem::take(&mut closing.errors));
-            }
+            closing.reply_to_all();
         }
     }
 
