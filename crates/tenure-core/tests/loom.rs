@@ -135,3 +135,70 @@ fn a_belief_that_has_ended_for_one_thread_has_ended_for_all() {
         assert_eq!(lease.belief.left(|| at(1)).is_none(), was_over);
     });
 }
+
+#[test]
+fn a_belief_that_is_ended_during_its_extension_stays_ended_for_every_reader() {
+    loom::model(|| {
+        let lease = Lease::new();
+        let keeper = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || lease.belief.extend(at(1), at(200))
+        });
+        let reader = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || {
+                let was_over = lease.belief.left(|| at(1)).is_none();
+                assert!(!was_over || lease.belief.is_over(), "a belief that had ended came back");
+            }
+        });
+        lease.belief.latch();
+        assert!(lease.belief.is_over(), "the thread that ended the belief still has it");
+        keeper.join().unwrap();
+        reader.join().unwrap();
+        assert!(lease.belief.is_over(), "the extension brought the belief back");
+    });
+}
+
+#[test]
+fn work_that_is_refused_reports_its_end_if_the_keeper_has_counted_it() {
+    loom::model(|| {
+        let lease = Lease::new();
+        let worker = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || {
+                lease.begin();
+                // Refused, or done at once.
+                lease.works.end(&lease.belief)
+            }
+        });
+        let vacates = lease.lose();
+        let tells = worker.join().unwrap();
+        assert!(tells || vacates, "no thread vacates: the next holder waits for the ttl");
+    });
+}
+
+#[test]
+fn work_that_ends_after_a_reader_saw_the_deadline_pass_is_reported_or_seen() {
+    loom::model(|| {
+        let lease = Lease::new();
+        assert!(lease.begin());
+        let worker = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || {
+                lease.act();
+                lease.works.end(&lease.belief)
+            }
+        });
+        // No call of the keeper ends this belief: the reader is the first to see that its deadline has passed.
+        let reader = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || assert_eq!(lease.belief.left(|| at(100)), None)
+        });
+        reader.join().unwrap();
+        let vacates = lease.lose();
+        if vacates {
+            lease.done.with(|_| ());
+        }
+        assert!(worker.join().unwrap() || vacates, "no thread vacates: the next holder waits for the ttl");
+    });
+}
