@@ -1,8 +1,8 @@
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
-use tenure_core::{Belief, Token};
+use tenure_core::Token;
 
+use super::atomic::{AtomicU64, Belief, Mutex, Ordering};
 use crate::clock::Clock;
 
 /// A copy of the belief in the latest of several terms. A thread reads it without a lock, and without finding the lease
@@ -40,37 +40,5 @@ impl BeliefMirror {
             return Some(false);
         }
         (clock.now().as_nanos() < deadline).then_some(true)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::clock::ManualClock;
-
-    fn token(number: u64) -> Token {
-        Token::new(number).unwrap()
-    }
-
-    #[test]
-    fn it_shows_the_latest_term_alone_and_follows_the_clock() {
-        let (clock, mirror) = (ManualClock::new(), BeliefMirror::default());
-        assert_eq!(mirror.is_held(&clock), Some(false));
-        let second = Duration::from_secs(1);
-        let old = Belief::until(clock.now() + 10 * second);
-        mirror.copy(token(1), &old);
-        assert_eq!(mirror.is_held(&clock), Some(true));
-        old.latch();
-        mirror.copy(token(1), &old);
-        assert_eq!(mirror.is_held(&clock), Some(false));
-
-        let new = Belief::until(clock.now() + second);
-        mirror.copy(token(2), &new);
-        mirror.copy(token(1), &old);
-        assert_eq!(mirror.is_held(&clock), Some(true), "a late copy of an old term has no effect");
-        clock.advance(second);
-        assert_eq!(mirror.is_held(&clock), None, "at the deadline the lease itself decides, and latches");
     }
 }

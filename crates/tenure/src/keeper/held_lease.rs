@@ -1,16 +1,15 @@
 //! State that a lease and its keeper share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tenure_core::machine::Lost;
-use tenure_core::{Belief, Holder, Token, Works};
+use tenure_core::{Holder, Token};
 use tenure_fence::FencingToken;
 use tenure_store::Key;
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
 
+use super::atomic::{AtomicU64, Belief, CancellationToken, Mutex, OnceLock, Ordering, Works};
 use super::belief_mirror::BeliefMirror;
 use super::lease_state::{LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
@@ -29,8 +28,9 @@ pub(crate) struct HeldLease {
     clock: Arc<dyn Clock>,
     fork_guard: ForkGuard,
     belief: Belief,
-    /// Copy of the belief, if the lease is a term of an election.
-    mirror: OnceLock<Arc<BeliefMirror>>,
+    /// Copy of the belief, if the lease is a term of an election. Behind a lock, so that a thread that ends the belief and
+    /// finds no mirror comes before the thread that sets it, which then copies the end.
+    mirror: Mutex<Option<Arc<BeliefMirror>>>,
     lost: OnceLock<Lost>,
     cancelled: CancellationToken,
     state: watch::Sender<LeaseState>,
@@ -65,7 +65,7 @@ impl HeldLease {
             clock,
             fork_guard,
             belief: Belief::until(granted.deadline),
-            mirror: OnceLock::new(),
+            mirror: Mutex::default(),
             lost: OnceLock::new(),
             cancelled: CancellationToken::new(),
             state: watch::Sender::new(LeaseState::Held),
@@ -215,12 +215,15 @@ impl HeldLease {
 
     /// Keeps a copy of the belief in this mirror from now on. Only the first mirror counts.
     pub(crate) fn mirror_in(&self, mirror: &Arc<BeliefMirror>) {
-        self.mirror.get_or_init(|| Arc::clone(mirror));
+        let mut first = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| Arc::clone(mirror));
+        drop(first);
         self.copy_to_mirror();
     }
 
     fn copy_to_mirror(&self) {
-        if let Some(mirror) = self.mirror.get() {
+        let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(mirror) = mirror {
             mirror.copy(self.token, &self.belief);
         }
     }

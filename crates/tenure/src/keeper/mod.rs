@@ -4,6 +4,7 @@
 //! and runtime. The store is connected and called there, so a starved, blocked or dropped executor of the user does not
 //! lose a lease. One keeper serves all leases of a coordinator with one timer. If it dies, every lease is lost at once.
 
+mod atomic;
 mod background;
 mod belief_mirror;
 pub(crate) mod calls;

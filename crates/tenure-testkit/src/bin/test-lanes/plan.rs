@@ -81,7 +81,7 @@ fn is_in(patterns: &[&str], binary: &str) -> bool {
     patterns.iter().any(|pattern| binary.starts_with(pattern))
 }
 
-const BUSY: &[&str] = &["tenure-core/", "tenure-sim/", "tenure-sqlite/"];
+const BUSY: &[&str] = &["tenure/held_loom", "tenure-core/", "tenure-sim/", "tenure-sqlite/"];
 
 const WAITING: &[&str] = &[
     "tenure-cli/default_build",
