@@ -456,4 +456,48 @@ mod tests {
         guarantees.write_interval = Duration::ZERO;
         assert_eq!(timing.bearable_for("s3://bucket", &guarantees).unwrap(), timing);
     }
+
+    #[test]
+    fn one_lost_answer_fits_to_the_nanosecond_and_no_less() {
+        let builder = || Timing::builder(15 * SECOND).timeout(Duration::from_millis(1_500));
+        let longest = Duration::from_millis(14_550 - 4_500);
+        assert_eq!(builder().period(longest).build().unwrap().period(), longest);
+        assert!(builder().period(longest + Duration::from_nanos(1)).build().is_err());
+        // The grace leaves the shortest period, which is allowed.
+        let timing = builder().grace(longest - LEAST).build().unwrap();
+        assert_eq!(timing.period(), LEAST);
+    }
+
+    #[test]
+    fn jitter_counts_where_a_store_limits_its_writes_and_the_message_has_whole_milliseconds() {
+        let mut guarantees = Guarantees::default();
+        guarantees.write_interval = SECOND;
+        let renewed_every = |millis| {
+            let timing = Timing::builder(15 * SECOND).period(Duration::from_millis(millis)).build().unwrap();
+            timing.bearable_for("gs://bucket", &guarantees)
+        };
+        assert!(renewed_every(1_112).is_ok(), "a tenth earlier is still a second");
+        assert!(renewed_every(1_111).is_err());
+        let error = Timing::new(2 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).unwrap_err();
+        let sentence = error.to_string();
+        assert!(
+            sentence.contains("a ttl of 2s renews every 666ms and allows 200ms for a retry"),
+            "{sentence}"
+        );
+        guarantees.write_interval = 6 * SECOND;
+        let error = Timing::new(2 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).unwrap_err();
+        assert!(
+            error.to_string().ends_with("a longer request timeout"),
+            "no default timeout is so long: {error}"
+        );
+    }
+
+    #[test]
+    fn an_hour_of_a_fifteen_second_lease_costs_its_renewals_and_a_few_more_reads() {
+        let timing = Timing::new(15 * SECOND).unwrap();
+        // Every 4.75 s on average, because jitter makes a renewal up to a tenth earlier.
+        assert_eq!(timing.renewals_in(3_600 * SECOND), 758);
+        assert_eq!(timing.looks_in(3_600 * SECOND), 758 + 94);
+        assert_eq!(timing.renewals_in(Duration::ZERO), 0);
+    }
 }

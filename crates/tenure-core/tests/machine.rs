@@ -8,7 +8,7 @@ use tenure_core::machine::{
     Lost, Machine, Outcome, Patience, Purpose, Sighting, Sightings, Write,
 };
 use tenure_core::record::{Nonce, Record, State, Witness};
-use tenure_core::{Holder, Instant, ProcessInfo, Timing, TimingBuilder, WallTime};
+use tenure_core::{Holder, Instant, ProcessInfo, Timing, TimingBuilder, Token, WallTime};
 use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
 const TTL: Duration = Duration::from_secs(15);
@@ -1187,4 +1187,54 @@ fn a_contender_among_many_reads_at_a_random_moment_after_the_record_has_run_out(
     assert_eq!(solo.sent().purpose, Purpose::Grant);
     let late = at.since(seen + Timing::new(TTL).unwrap().drift().lengthen(TTL));
     assert!(late > timeout / 4 && late <= timeout, "{late:?}");
+}
+
+/// A holder that has renewed once and finds another record in the place of its own; the cause of its loss.
+fn replaced_by(choose: impl FnOnce(&Record, &mut Record)) -> Lost {
+    let (mut solo, granted) = Solo::holding("web-1", |_| ());
+    solo.wake();
+    let renewed = solo.apply("renewed");
+    solo.wake();
+    solo.answer(Outcome::Conflict);
+    let (Content::Record(granted, _), Content::Record(renewed, _)) = (&granted, &renewed) else {
+        panic!("the holder wrote records");
+    };
+    let mut found = Record::clone(renewed);
+    choose(granted, &mut found);
+    solo.read_shows(Content::Record(Arc::new(found), Version::new("other")));
+    let lost = |event: &Event| if let Event::Lost(why) = event { Some(why.clone()) } else { None };
+    solo.told.iter().find_map(lost).expect("the lease is lost")
+}
+
+#[test]
+fn an_earlier_record_of_the_same_term_is_a_restored_backup_and_not_another_holder() {
+    let is_backup =
+        |why: &Lost| matches!(why, Lost::Replaced { what } if what.contains("an earlier record is back"));
+    let why = replaced_by(|granted, found| *found = granted.clone());
+    assert!(is_backup(&why), "the record of the grant: {why:?}");
+    let other = Nonce::from_bits(99);
+    let why = replaced_by(|_, found| {
+        (found.term, found.nonce) = (other, other);
+        found.token = Token::new(found.token.get() - 1).unwrap();
+    });
+    assert!(is_backup(&why), "a smaller token: {why:?}");
+    let why = replaced_by(|_, found| (found.term, found.nonce) = (other, other));
+    assert!(matches!(why, Lost::Superseded { .. }), "another term: {why:?}");
+}
+
+#[test]
+fn a_machine_says_whether_it_seeks_waits_holds_or_has_ended() {
+    let states = |solo: &Solo| {
+        let machine = &solo.machine;
+        (machine.is_seeking(), machine.is_waiting(), machine.is_holding(), machine.is_ended())
+    };
+    let (holder, held) = Solo::holding("web-1", |_| ());
+    assert_eq!(states(&holder), (false, false, true, false));
+    let mut contender = Solo::new("web-2", |_| ());
+    contender.step(Input::Start);
+    assert_eq!(states(&contender), (true, false, false, false), "its read is on its way");
+    contender.read_shows(held);
+    assert_eq!(states(&contender), (true, true, false, false));
+    contender.step(Input::Release);
+    assert_eq!(states(&contender), (false, false, false, true));
 }
