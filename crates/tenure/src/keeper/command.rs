@@ -16,7 +16,7 @@ use crate::trust::breach::Breach;
 
 /// Identifies one lease of one coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct LeaseId(u64);
+pub(crate) struct LeaseId(pub(super) u64);
 
 /// Calls on the store that belong to no lease, such as those of an observer.
 pub(crate) type Visit = Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()> + Send>;

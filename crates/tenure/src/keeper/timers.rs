@@ -29,3 +29,28 @@ impl Timers {
         self.0.pop_first().map(|(_, lease)| lease)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn a_timer_is_due_at_its_instant_and_not_before_and_one_that_was_removed_never_is() {
+        let (first, second) = (LeaseId(1), LeaseId(2));
+        let mut timers = Timers::default();
+        timers.set(at(20), second);
+        timers.set(at(10), first);
+        timers.set(at(15), second);
+        timers.unset(at(15), second);
+        assert_eq!(timers.next(), Some(at(10)));
+        assert_eq!(timers.due(at(9)), None);
+        assert_eq!(timers.due(at(10)), Some(first));
+        assert_eq!(timers.due(at(19)), None);
+        assert_eq!(timers.due(at(30)), Some(second), "also when the keeper comes late");
+        assert_eq!((timers.next(), timers.due(at(30))), (None, None));
+    }
+}
