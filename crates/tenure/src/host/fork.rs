@@ -12,7 +12,9 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+#[cfg(not(miri))]
+use rustix::mm::{Advice, madvise};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 /// Identifies this process, as opposed to a forked copy of it.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +97,37 @@ fn map_word() -> Result<&'static AtomicU64, rustix::io::Errno> {
     let page = unsafe {
         mmap_anonymous(std::ptr::null_mut(), PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
     };
+    // Miri has one process, and no `madvise`.
+    #[cfg(not(miri))]
     // SAFETY: the range is the mapping just made. Wiping it in children is harmless: it contains only atomics.
-    unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork)? };
+    unsafe {
+        madvise(page, PAGE, Advice::LinuxWipeOnFork)?
+    };
     // SAFETY: the page is mapped readable and writable, zeroed, aligned, and never unmapped.
     Ok(unsafe { AtomicU64::from_ptr(page.cast()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "threads that race for the first value")]
+    fn threads_that_ask_first_at_the_same_time_get_one_value_of_one_process() {
+        static COUNT: PerProcess<AtomicU64> = PerProcess::new();
+        let threads = [(); 3].map(|()| {
+            thread::spawn(|| {
+                let count = COUNT.get().unwrap();
+                count.fetch_add(1, Ordering::Relaxed);
+                std::ptr::from_ref(count).addr()
+            })
+        });
+        let addresses = threads.map(|thread| thread.join().unwrap());
+        let count = COUNT.get().unwrap();
+        assert_eq!(addresses, [std::ptr::from_ref(count).addr(); 3]);
+        assert_eq!(count.load(Ordering::Relaxed), 3);
+        assert!(ForkGuard::present().unwrap().is_present());
+    }
 }

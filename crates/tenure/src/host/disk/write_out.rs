@@ -20,3 +20,26 @@ pub(crate) fn write_out(file: impl AsFd) -> Result<(), Errno> {
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use tenure_testkit::tests_in;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_out_and_a_device_is_refused() {
+        let path = tests_in(std::env::temp_dir()).join(format!("tenure-write-out-{}", std::process::id()));
+        fs::write(&path, "mark").unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(write_out(&file), Ok(()));
+        assert_eq!(fs::read(&path).unwrap(), b"mark");
+        fs::remove_file(&path).unwrap();
+        // Miri takes every descriptor for a file.
+        if !cfg!(miri) {
+            assert_eq!(write_out(File::open("/dev/null").unwrap()), Err(Errno::SPIPE));
+        }
+    }
+}
