@@ -1238,3 +1238,30 @@ fn a_machine_says_whether_it_seeks_waits_holds_or_has_ended() {
     contender.step(Input::Release);
     assert_eq!(states(&contender), (false, false, false, true));
 }
+
+#[test]
+fn a_reserved_key_is_granted_to_its_successor_at_once_and_to_no_other_before_it_has_run_out() {
+    let (_, held) = Solo::holding("web-1", |_| ());
+    let Content::Record(record, version) = held else { panic!("the holder wrote a record") };
+    let mut reserved = Record::clone(&record);
+    reserved.state = State::Reserved("web-2".into());
+    let reserved = Content::Record(Arc::new(reserved), version);
+    let finds = |name: &str| {
+        let mut contender = Solo::new(name, |_| ());
+        contender.step(Input::Start);
+        contender.read_shows(reserved.clone());
+        contender
+    };
+    assert_eq!(finds("web-2").sent().record.state, State::Held);
+    let mut other = finds("web-3");
+    assert!(other.call.is_none(), "{:?}", other.call);
+    let start = other.now;
+    while other.call.as_ref().is_none_or(|call| matches!(call, Effect::Read)) {
+        if other.call.is_some() {
+            other.read_shows(reserved.clone());
+        } else {
+            other.wake();
+        }
+    }
+    assert_eq!(other.now.since(start), Duration::from_millis(15_150), "the ttl and the drift");
+}

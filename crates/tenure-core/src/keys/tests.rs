@@ -999,3 +999,23 @@ fn errors_name_the_key_the_owner_the_revision_and_the_store() {
          or may still be: read the key before trying again"
     );
 }
+
+#[test]
+fn every_write_of_a_key_has_its_own_revision_nonce_sequence_and_time() {
+    let (revision, nonce, wall) = (Token::new(9).unwrap(), Nonce::from_bits(9), WallTime::from_millis(9_000));
+    let ambient = Ambient { now: Instant::default(), wall, nonce, jitter: 0 };
+    let old = Record::new_key(Token::new(7).unwrap(), Nonce::from_bits(7), WallTime::from_millis(7_000));
+    let own = |record: &Record| (record.token, record.nonce, record.sequence, record.written_at);
+    let entry = writes::entry(&old, nonce, revision, (&"blue".into(), ttl()), &owner("web-1", 1), &ambient);
+    assert_eq!(own(&entry), (revision, nonce, 1, wall));
+    assert_eq!((entry.term, entry.granted_at), (nonce, wall));
+
+    let (revision, nonce, wall) =
+        (Token::new(11).unwrap(), Nonce::from_bits(11), WallTime::from_millis(11_000));
+    let renewed = writes::renewed(&entry, nonce, revision, wall);
+    assert_eq!(own(&renewed), (revision, nonce, 2, wall));
+    assert_eq!((renewed.term, renewed.granted_at), (entry.term, entry.granted_at), "the entry is the same");
+    let released = writes::released(&entry, nonce, revision, wall);
+    assert_eq!(own(&released), (revision, nonce, 2, wall));
+    assert_eq!((released.state, released.holder, released.ttl), (State::Vacant, None, None));
+}

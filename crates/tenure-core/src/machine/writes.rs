@@ -171,3 +171,47 @@ fn with_past(old: &Record, end: End, ambient: &Ambient) -> Arc<[Past]> {
     let drop = (old.history.len() + 1).saturating_sub(Record::HISTORY_MAX);
     old.history[drop..].iter().cloned().chain([past]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure_store::StoreTime;
+
+    use super::*;
+    use crate::WallTime;
+
+    fn ambient(millis: u64) -> Ambient {
+        let wall = WallTime::from_millis(millis);
+        Ambient { now: Default::default(), wall, nonce: Nonce::from_bits(u128::from(millis)), jitter: 0 }
+    }
+
+    /// A held record, written at the wall time 7.
+    fn held() -> Record {
+        let ambient = ambient(7);
+        let mut record = Record::new(Token::new(7).unwrap(), ambient.nonce, ambient.wall);
+        (record.state, record.term, record.ttl) = (State::Held, ambient.nonce, Ttl::from_millis(10_000));
+        record
+    }
+
+    #[test]
+    fn a_renewal_has_the_nonce_and_the_time_of_its_own_and_the_ttl_that_the_rules_give_it() {
+        let (old, ambient) = (held(), ambient(9));
+        let ttl = Ttl::from_millis(12_000).unwrap();
+        let record = renewed(&old, ambient.nonce, ttl, None, &ambient);
+        assert_eq!((record.nonce, record.ttl, record.written_at), (ambient.nonce, Some(ttl), ambient.wall));
+        assert_eq!((record.term, record.token, record.sequence), (old.term, old.token, old.sequence + 1));
+    }
+
+    #[test]
+    fn a_vacated_record_has_the_token_that_it_was_given_and_nothing_of_the_work_of_the_term() {
+        let mut old = held();
+        old.unstoppable = Some(Arc::new(Unstoppable { term: old.term, because: "it runs as root".into() }));
+        let earlier = LastSuccess { token: Token::new(3).unwrap(), began: StoreTime::from_micros(3) };
+        old.last_success = Some(earlier);
+        let (ambient, token) = (ambient(9), Token::new(8).unwrap());
+        let record = vacated(&old, ambient.nonce, token, None, &ambient);
+        assert_eq!((record.token, record.written_at), (token, ambient.wall));
+        assert_eq!((record.unstoppable.clone(), record.last_success), (None, Some(earlier)));
+        let own = LastSuccess { token: old.token, began: StoreTime::from_micros(7) };
+        assert_eq!(vacated(&old, ambient.nonce, token, Some(own), &ambient).last_success, Some(own));
+    }
+}
