@@ -46,3 +46,17 @@ fn latched_belief_never_revives() {
     assert!(!belief.extend(at(1), at(200)));
     assert_eq!(left(&belief, 1), None);
 }
+
+#[test]
+fn the_deadline_is_that_of_the_latest_extension_and_a_belief_is_over_only_once_latched() {
+    let belief = Belief::until(at(100));
+    assert_eq!((belief.deadline(), belief.is_over()), (Some(at(100)), false));
+    belief.extend(at(99), at(200));
+    assert_eq!(
+        (belief.deadline(), belief.is_over()),
+        (Some(at(200)), false),
+        "nothing has looked at the clock"
+    );
+    belief.latch();
+    assert_eq!((belief.deadline(), belief.is_over()), (None, true));
+}
