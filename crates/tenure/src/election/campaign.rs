@@ -109,6 +109,7 @@ impl Campaign {
                 let (until, observes) = (*until, *observes);
                 let closing = self.connection.keeper.closing();
                 tokio::select! {
+                    biased;
                     () = closing.cancelled() => return Err(self.shut_down()),
                     slept = self.connection.sleep_until(until) => {
                         slept?;
@@ -128,6 +129,7 @@ impl Campaign {
                 let Some(health) = &mut self.health else { return Err(self.connection.gone_error()) };
                 let closing = self.connection.keeper.closing();
                 tokio::select! {
+                    biased;
                     () = closing.cancelled() => return Err(self.shut_down()),
                     changed = health.changed() => changed.map_err(|_| self.connection.gone_error())?,
                 }

@@ -47,6 +47,7 @@ impl HealthMonitor {
     async fn run(mut self) {
         let state = self.state.clone();
         tokio::select! {
+            biased;
             () = state.closed() => {}
             () = self.watch() => {}
         }
@@ -62,6 +63,7 @@ impl HealthMonitor {
                 let wake = self.wakes_at(next);
                 let clock = Arc::clone(&self.clock);
                 tokio::select! {
+                    biased;
                     // A check that panics is not healthy.
                     healthy = &mut checking, if !answered => {
                         answered = true;

@@ -58,6 +58,7 @@ impl LeaderWatcher {
     async fn run(mut self, store: Arc<dyn Store>) {
         let view = self.view.clone();
         tokio::select! {
+            biased;
             () = view.closed() => {}
             () = self.watch(&*store) => {}
         }
@@ -93,6 +94,7 @@ impl LeaderWatcher {
             };
             hints.pause(self.clock.sleep_until(self.clock.now() + self.pace.hint_pause));
             tokio::select! {
+                biased;
                 hint = hints.next() => if hint.is_none() {
                     hints = ChangeHints::None;
                     self.clock.sleep_until(self.clock.now() + self.pace.hint_pause).await;

@@ -97,6 +97,7 @@ impl Term {
                     return Some((state.clone(), (lease, health, Some(state))));
                 }
                 tokio::select! {
+                    biased;
                     changed = lease.changed() => changed.ok()?,
                     () = changed(&mut health) => {}
                 }

@@ -40,8 +40,9 @@ impl Connection {
         self.keeper.send(Command::Visit(Box::new(move |_| {
             Box::pin(async move {
                 tokio::select! {
-                    () = clock.sleep_until(at) => drop(reply.send(())),
+                    biased;
                     () = reply.closed() => {}
+                    () = clock.sleep_until(at) => drop(reply.send(())),
                 }
             })
         })));

@@ -154,6 +154,8 @@ impl KeyCall {
                 Some(Effect::SleepUntil(at)) => {
                     hints.pause(self.clock.sleep_until(now + self.hint_pause));
                     tokio::select! {
+                        biased;
+                        () = self.dropped.cancelled() => return Err(self.cancelled()),
                         () = self.clock.sleep_until(at) => Input::Wake,
                         hint = hints.next() => {
                             if hint.is_none() {
@@ -162,7 +164,6 @@ impl KeyCall {
                             }
                             Input::Changed
                         }
-                        () = self.dropped.cancelled() => return Err(self.cancelled()),
                     }
                 }
                 other => {
@@ -197,8 +198,9 @@ impl KeyCall {
         let wait = self.memory.with(&self.key, |known| next_write(&mut known.next_write_at, interval, sent));
         if !wait.is_zero() {
             tokio::select! {
-                () = self.clock.sleep_until(sent + wait) => {}
+                biased;
                 () = self.dropped.cancelled() => return Err(self.cancelled()),
+                () = self.clock.sleep_until(sent + wait) => {}
             }
             sent = self.clock.now();
             if !self.memory.with(&self.key, |known| self.machine.send_later(&mut known.sightings, sent)) {

@@ -167,8 +167,9 @@ impl Keys {
         let visit = move |store: Arc<dyn Store>| async move {
             let connection = &keys.connection;
             let found = tokio::select! {
-                found = list_keys(&*connection.clock, &*store, &connection.store, &prefix) => found?,
+                biased;
                 () = dropped.cancelled() => return Ok(KeyEntries::new()),
+                found = list_keys(&*connection.clock, &*store, &connection.store, &prefix) => found?,
             };
             let reads = found.into_iter().map(|key| {
                 let call = keys.key_call(&key, KeyOperation::Get, &dropped);

@@ -93,10 +93,11 @@ impl SlotSeeker {
         let connection = self.request.connection().clone();
         let closing = connection.keeper.closing();
         tokio::select! {
-            sought = self.seek() => sought,
+            biased;
             // No caller receives this.
             () = cancelled.cancelled() => Err(connection.gone_error()),
             () = closing.cancelled() => Err(shut_down_error(&self.keys[0], &connection.store)),
+            sought = self.seek() => sought,
         }
     }
 
@@ -114,13 +115,15 @@ impl SlotSeeker {
                 }
             }
             tokio::select! {
+                // Hints come last: a stream that is always ready must not delay answers and the timer.
+                biased;
                 Some(ended) = self.calls.next() => inputs.push_back(self.answer(ended)?),
-                Some(index) = next_hint(&mut self.hints) => inputs.push_back(SlotInput::Hinted { index }),
-                Some(index) = self.outlived.next_end() => inputs.push_back(SlotInput::Hinted { index }),
                 () = async { self.asleep.as_mut().expect("guarded").1.as_mut().await }, if self.asleep.is_some() => {
                     self.asleep = None;
                     inputs.push_back(self.if_held(SlotInput::Wake));
                 }
+                Some(index) = self.outlived.next_end() => inputs.push_back(SlotInput::Hinted { index }),
+                Some(index) = next_hint(&mut self.hints) => inputs.push_back(SlotInput::Hinted { index }),
             }
         }
     }

@@ -40,8 +40,9 @@ impl SlotHints {
     /// The next slot that may have changed; `None` if there are no hints at the moment.
     pub(super) async fn next(&mut self) -> Option<u16> {
         tokio::select! {
-            Some(index) = self.changes.next() => Some(index),
+            biased;
             Some(key) = self.exits.next() => key.slot_index(),
+            Some(index) = self.changes.next() => Some(index),
             else => None,
         }
     }

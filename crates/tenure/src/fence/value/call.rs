@@ -133,8 +133,9 @@ impl ValueCall {
         let wait = self.value.with(|memory| next_write(&mut memory.next_write_at, interval, now));
         if !wait.is_zero() {
             tokio::select! {
-                () = self.clock.sleep_until(now + wait) => {}
+                biased;
                 () = self.dropped.cancelled() => {}
+                () = self.clock.sleep_until(now + wait) => {}
             }
         }
         if self.dropped.is_cancelled() {
@@ -171,8 +172,9 @@ impl ValueCall {
         let pause = pace.next(now)?;
         if !pause.is_zero() {
             tokio::select! {
-                () = self.clock.sleep_until(now + pause) => {}
+                biased;
                 () = self.dropped.cancelled() => {}
+                () = self.clock.sleep_until(now + pause) => {}
             }
         }
         if self.dropped.is_cancelled() { Err(NOT_WANTED) } else { Ok(()) }

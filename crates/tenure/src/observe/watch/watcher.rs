@@ -56,6 +56,7 @@ impl Watcher {
     pub(crate) async fn run(mut self) {
         let out = self.out.clone();
         tokio::select! {
+            biased;
             () = out.closed() => {}
             Err(NoReader) = self.watch() => {}
         }
@@ -90,6 +91,7 @@ impl Watcher {
             let wake = [next_look, next_list].into_iter().flatten().min();
             let asleep = wake.map(|at| self.clock.sleep_until(at));
             tokio::select! {
+                biased;
                 Some((key, seen)) = looks.next() => match seen {
                     Err(error) if error.kind() == ErrorKind::Unavailable && !self.keys.has_problem(&key) => {
                         break Some(key);
