@@ -1012,6 +1012,46 @@ fn a_machine_that_leaves_a_store_that_is_gone_has_ended() {
     assert_eq!(solo.machine.left(), Some(Left::Lapsing));
 }
 
+/// A suspended machine, or a stopped process: contenders that have not seen the record for long would wait for its ttl.
+#[test]
+fn a_holder_that_wakes_after_its_ttl_tries_once_to_vacate_its_record() {
+    for answers in [true, false] {
+        let (mut solo, held) = Solo::holding("a", |_| ());
+        solo.now = solo.now + 10 * TTL;
+        solo.step(Input::Wake);
+        assert!(solo.told.contains(&Event::Lost(Lost::Expired)), "{:?}", solo.told);
+        solo.step(Input::Drained);
+        if matches!(solo.call, Some(Effect::Read)) {
+            solo.read_shows(held);
+        }
+        assert_eq!(solo.sent().purpose, Purpose::Vacate);
+        if answers {
+            solo.apply("vacated");
+            assert_eq!(solo.machine.left(), Some(Left::Vacated));
+        } else {
+            solo.answer(Outcome::Fault(Fault::Refused(Reason::Unreachable)));
+            solo.wake();
+            assert_eq!(solo.machine.left(), Some(Left::Lapsing), "it tries no longer");
+            assert!(solo.call.is_none());
+        }
+    }
+}
+
+#[test]
+fn work_that_ends_after_the_ttl_is_followed_by_a_vacate_and_its_end_is_told_once() {
+    let (mut solo, held) = Solo::holding("a", |_| ());
+    solo.now = solo.now + 10 * TTL;
+    solo.step(Input::Wake);
+    assert!(solo.machine.has_lapsed_under_work() && solo.call.is_none(), "nothing is vacated under work");
+    solo.step(Input::Drained);
+    solo.read_shows(held);
+    assert_eq!(solo.sent().purpose, Purpose::Vacate);
+    solo.apply("vacated");
+    assert_eq!(solo.machine.left(), Some(Left::Vacated));
+    let ends: Vec<_> = solo.told.iter().filter(|event| matches!(event, Event::Left(_))).collect();
+    assert_eq!(ends, [&Event::Left(Left::Lapsing)]);
+}
+
 #[test]
 fn a_hint_that_the_term_may_be_lost_brings_the_next_renewal_forward_and_proves_nothing_by_itself() {
     let (mut solo, _) = Solo::holding("a", |_| ());

@@ -33,6 +33,10 @@ pub(super) struct Leaving {
     pauses: u32,
     /// True if the lease is wanted again afterwards: a grant was learned of too late.
     seek_again: bool,
+    /// True once a vacate was sent, or a call failed after the record had run out.
+    tried: bool,
+    /// True if the end was told already, when the record had run out under work.
+    told: bool,
 }
 
 /// An own record in the store, with its version.
@@ -60,7 +64,14 @@ impl Leaving {
             failures: 0,
             pauses: 0,
             seek_again,
+            tried: false,
+            told: false,
         }
+    }
+
+    /// After the end of the work under a term that has run out.
+    pub(super) fn after_lapse(ctx: &Context<'_>, term: Nonce) -> Self {
+        Self { told: true, ..Self::without_work(ctx, Some(term), None, false) }
     }
 
     /// After a term of another process: its record may be vacated if it is the one of the handle.
@@ -88,14 +99,18 @@ impl Leaving {
         if !ctx.is_idle() {
             return STAY;
         }
-        if ctx.ambient.now >= self.until {
+        let may_vacate = self.drained || ctx.rules.vacates_under_work();
+        // A process that stood still tries once all the same: contenders that have not seen the record for long would wait
+        // for its whole ttl. The write replaces the own record alone.
+        if ctx.ambient.now >= self.until && (self.tried || !may_vacate) {
             return self.finish(ctx, Left::Lapsing);
         }
         self.next = None;
-        if !self.drained && !ctx.rules.vacates_under_work() {
+        if !may_vacate {
             return STAY;
         }
         let Some((record, version)) = &self.target else { return ctx.read() };
+        self.tried = true;
         let token = ctx.rules.token_left_behind(record.token);
         let success = ctx.success_of(record);
         let vacated = writes::vacated(record, ctx.nonce(record), token, success, ctx.ambient);
@@ -204,6 +219,7 @@ impl Leaving {
 
     fn leave_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
         self.pauses = self.pauses.saturating_add(1);
+        self.tried |= ctx.ambient.now >= self.until;
         self.next = Some(ctx.ambient.now + ctx.pause_after(self.pauses).max(fault.asked_pause()));
         STAY
     }
@@ -217,7 +233,7 @@ impl Leaving {
         if self.seek_again {
             return Seeking::default().enter(ctx);
         }
-        if self.term.is_some() {
+        if self.term.is_some() && !self.told {
             ctx.tell(Event::Left(left));
         }
         Some(Stage::Ended(left))

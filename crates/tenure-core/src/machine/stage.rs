@@ -69,7 +69,7 @@ impl Stage {
             (Input::Release, Self::Leaving(leaving)) => leaving.released(ctx),
             (Input::Drained, Self::Keeping(keeping)) => keeping.drained(ctx),
             (Input::Drained, Self::Leaving(leaving)) => leaving.drained(ctx),
-            (Input::Drained, Self::Lapsed(_)) => Some(Self::Ended(Left::Lapsing)),
+            (Input::Drained, Self::Lapsed(term)) => Leaving::after_lapse(ctx, *term).enter(ctx),
             (Input::Latched, Self::Holding(holding)) => holding.lose(ctx, Lost::Expired),
             // A contender that steals reads it in the record, so it must be there soon.
             (Input::CannotStop(_), Self::Holding(holding)) => holding.renew_asked(ctx),
