@@ -18,6 +18,11 @@ mod lease;
 mod observe;
 pub mod record;
 mod set;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
+#[cfg(not(feature = "simulation"))]
+mod simulation;
 mod slots;
 pub mod store;
 mod trust;

@@ -103,6 +103,19 @@ mod clock {
     pub(crate) use tenure::clock::{Clock, Instant};
 }
 
+/// Every duty is done: no model neglects one.
+mod simulation {
+    pub(crate) enum Duty {
+        CountWork,
+        TellDrained,
+        LockWitnessUnderWork,
+    }
+
+    pub(crate) fn does(_: Duty) -> bool {
+        true
+    }
+}
+
 mod host {
     pub(crate) mod fork {
         /// No process forks in these models.

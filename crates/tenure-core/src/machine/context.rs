@@ -142,10 +142,9 @@ impl<'a> Context<'a> {
         self.params.timing.ttl()
     }
 
-    /// True if the record was granted with the secret of the handle, or without one if the handle has none. The nonces
-    /// are no proof: every reader of the record sees them.
+    /// True if the record was granted with the secret of the handle, or without one if the handle has none.
     pub(super) fn knows_the_secret(&self, record: &Record) -> bool {
-        record.secret_hash == self.params.secret_hash
+        self.rules.knows_secret(record.secret_hash, self.params.secret_hash)
     }
 
     /// Instant at which every possible remains of this lease have run out for all contenders.

@@ -194,6 +194,12 @@ pub trait Rules: fmt::Debug + Send + Sync {
         false
     }
 
+    /// True if the secret of a handle is that of the record; both may have none. The nonces are no proof: every reader of
+    /// the record sees them.
+    fn knows_secret(&self, recorded: Option<[u8; 32]>, own: Option<[u8; 32]>) -> bool {
+        recorded == own
+    }
+
     /// True if this handle is valid for the term in this record: only if the record is the exact write that the handle
     /// names. Of two copies of a handle, the one that is used first is valid.
     fn may_resume(&self, record: &Record, handle: &TermRef) -> bool {

@@ -13,6 +13,7 @@ use crate::host::witness::WitnessLocation;
 use crate::host::workers::Workers;
 use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{HostState, Keeper, KeeperHandle, Reporter};
+use crate::simulation::simulated;
 use crate::store::guarded::Guarded;
 use crate::trust::Trust;
 use crate::{Error, ErrorKind, Verdicts};
@@ -50,9 +51,10 @@ impl CoordinatorBuilder {
             let connecting = connect(make(), &clock, &workers, self.verdicts, checks);
             let connecting = call_timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting);
             let outcome = tokio::select! {
-                outcome = connecting => outcome,
+                biased;
                 // The caller has dropped its future.
                 () = connected.closed() => return,
+                outcome = connecting => outcome,
             };
             let (store, trust) = match outcome {
                 Ok(connected) => connected,
@@ -69,17 +71,21 @@ impl CoordinatorBuilder {
                 Keeper::new(store, clock, fork_guard, reporter, host).run(commands).await;
             }
         };
-        thread::Builder::new()
-            .name("tenure-keeper".into())
-            .spawn(move || {
-                // Created on this thread: if the thread could not start, the runtime would be dropped in async code,
-                // which panics.
-                match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                    Ok(runtime) => runtime.block_on(keep(connected)),
-                    Err(error) => drop(connected.send(Err(cannot(error)))),
-                }
-            })
-            .map_err(cannot)?;
+        let mut start = Some((keep, connected));
+        simulated(|host| start.take().map(|(keep, connected)| host.start_keeper(Box::pin(keep(connected)))));
+        if let Some((keep, connected)) = start {
+            thread::Builder::new()
+                .name("tenure-keeper".into())
+                .spawn(move || {
+                    // Created on this thread: if the thread could not start, the runtime would be dropped in async
+                    // code, which panics.
+                    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                        Ok(runtime) => runtime.block_on(keep(connected)),
+                        Err(error) => drop(connected.send(Err(cannot(error)))),
+                    }
+                })
+                .map_err(cannot)?;
+        }
         let gone = |_| {
             Error::new(ErrorKind::Unavailable, "the keeper ended while it connected: see its panic message")
         };

@@ -1,5 +1,7 @@
 use tenure_core::record::Nonce;
 
+use crate::simulation::simulated;
+
 /// The kernel's random number generator. A generator seeded in this process would not do: a cloned virtual machine has
 /// the same seed.
 #[derive(Debug, Default)]
@@ -23,6 +25,9 @@ impl Entropy {
 #[expect(clippy::disallowed_methods, reason = "the one owner of randomness")]
 pub(crate) fn draw<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
+    if simulated(|host| host.fill(&mut bytes)).is_some() {
+        return bytes;
+    }
     // Fails only if the kernel has no random numbers at all. Then nothing may be granted, and the keeper ends with this
     // message.
     getrandom::fill(&mut bytes).expect("the kernel gives randomness");

@@ -11,9 +11,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::stream;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
+use tenure_store::BoxStream;
 use tokio::sync::watch;
 
 use crate::host::fork::{ForkGuard, PerProcess};
@@ -100,6 +102,11 @@ impl Changes {
     /// The next change; several unread changes count as one. `None` if there will be no more.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.changed.changed().await.ok()
+    }
+
+    /// The changes as a stream.
+    pub(crate) fn into_stream(self) -> BoxStream<'static, ()> {
+        Box::pin(stream::unfold(self, async |mut changes| Some((changes.next().await?, changes))))
     }
 }
 

@@ -12,6 +12,7 @@ use super::lease_entry::LeaseEntry;
 use super::recorder::EventReport;
 use super::reporter::Report;
 use super::{Keeper, ReplyTo, SHUTDOWN_MAX, logbook_client};
+use crate::simulation::{Duty, does};
 use crate::{Error, ErrorKind};
 
 impl Keeper {
@@ -76,7 +77,9 @@ impl Keeper {
             }
             Event::Lost(why) => match &entry.held_lease {
                 Some(held) => {
-                    held.latch(why.clone());
+                    if does(Duty::LatchAtLoss) {
+                        held.latch(why.clone());
+                    }
                     for reply in entry.renewal_replies.drain(..) {
                         let _ = reply.send(Err(held.lost_error()));
                     }

@@ -15,6 +15,7 @@ use super::lease_entry::LeaseEntry;
 use super::reporter::Report;
 use super::{Keeper, ReplyTo};
 use crate::clock::Instant;
+use crate::simulation::{Duty, does};
 use crate::trust::breach::{self, Breach};
 use crate::{Error, ErrorKind};
 
@@ -100,6 +101,10 @@ impl Keeper {
         };
         let voiding = self.distrust.pending_voiding().filter(|_| write.purpose == Purpose::Grant);
         match (listed, voiding) {
+            (Some(listed), _) if !does(Duty::ListNonceFirst) => {
+                self.background.reply_after(listed, Vec::new());
+                None
+            }
             (listed, None) => listed,
             (None, Some(voiding)) => Some(voiding.boxed()),
             (Some(listed), Some(voiding)) => Some(Box::pin(async move {

@@ -15,6 +15,7 @@ use super::lease_state::{LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
 use crate::host::fork::ForkGuard;
 use crate::host::witness;
+use crate::simulation::{Duty, does};
 use crate::{Error, ErrorKind};
 
 /// State that a lease and its keeper share.
@@ -73,7 +74,7 @@ impl HeldLease {
             renewed: AtomicU64::new(0),
             works: Works::default(),
             last_error: Mutex::default(),
-            witness: granted.witness,
+            witness: granted.witness.filter(|_| does(Duty::LockWitnessUnderWork)),
         }
     }
 
@@ -128,6 +129,12 @@ impl HeldLease {
         )
     }
 
+    /// The deadline of the belief; `None` once it is latched. It changes nothing, not even a belief that has run out.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn belief_deadline(&self) -> Option<Instant> {
+        self.belief.deadline()
+    }
+
     pub(crate) fn witness(&self) -> Option<&Arc<witness::Lock>> {
         self.witness.as_ref()
     }
@@ -155,12 +162,14 @@ impl HeldLease {
 
     /// Counts work in. The caller checks the belief *after* this, and counts the work out again if the lease is lost.
     pub(crate) fn begin_work(&self) {
-        self.works.begin();
+        if does(Duty::CountWork) {
+            self.works.begin();
+        }
     }
 
     /// Counts work out. True if the keeper may be waiting for it.
     pub(crate) fn end_work(&self) -> bool {
-        self.works.end(&self.belief)
+        does(Duty::CountWork) && self.works.end(&self.belief) && does(Duty::TellDrained)
     }
 
     /// True if no work runs. The keeper asks after [`latch`](Self::latch).

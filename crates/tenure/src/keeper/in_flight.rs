@@ -5,7 +5,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tenure_core::machine::{Fault, Input, Outcome, Purpose, Write};
 use tenure_core::{Token, record};
-use tenure_store::{BoxFuture, Key, Store};
+use tenure_store::{BoxFuture, Key, Reason, Store};
 
 use super::calls::{self, CallAnswer};
 use super::command::{LeaseId, Visit};
@@ -13,6 +13,7 @@ use super::deadlines::Deadlines;
 use super::logbook_client::LogbookClient;
 use super::recorder::Operation;
 use crate::clock::Instant;
+use crate::simulation::{Duty, does};
 use crate::store::caught::Caught;
 
 /// Pending calls on the store.
@@ -104,12 +105,15 @@ impl InFlight {
         future: BoxFuture<'static, CallAnswer>,
     ) {
         let call = Call { sent, operation, token };
+        let ends = if does(Duty::TimeCalls) { ends } else { NEVER };
         let future = self.deadlines.until(ends, Caught::new(future));
         self.calls.push(Box::pin(async move {
             let answer = match future.await {
                 Some(Ok(answer)) => answer,
-                Some(Err(panicked)) => unknown(operation, format!("the code of the call {panicked}").into()),
-                None => unknown(operation, "no answer within the request timeout".into()),
+                Some(Err(panicked)) => {
+                    unanswered(operation, format!("the code of the call {panicked}").into())
+                }
+                None => unanswered(operation, "no answer within the request timeout".into()),
             };
             Some(EndedCall { lease, call, answer })
         }));
@@ -122,19 +126,24 @@ impl fmt::Debug for InFlight {
     }
 }
 
-/// Answer to a call whose outcome is unknown.
-fn unknown(operation: Operation, why: Arc<str>) -> CallAnswer {
+/// Answer to a call that got none: its outcome is unknown.
+fn unanswered(operation: Operation, why: Arc<str>) -> CallAnswer {
+    let fault =
+        if does(Duty::TimeoutIsUnknown) { Fault::Unknown } else { Fault::Refused(Reason::Unreachable) };
     let input = match operation {
-        Operation::Read => Input::Read(Err(Fault::Unknown)),
-        Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
+        Operation::Read => Input::Read(Err(fault)),
+        Operation::Write(_) => Input::Written(Outcome::Fault(fault)),
     };
     CallAnswer::new(input, Some(why))
 }
 
+/// No call lasts that long.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use tenure_store::{Expect, Reason};
+    use tenure_store::Expect;
 
     use super::*;
     use crate::store::Memory;

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tenure_core::machine::{AcquireParams, Input, Lost, Machine};
+use tenure_core::machine::{AcquireParams, Input, Lost, Machine, Standard};
 use tenure_core::record::Witness;
 use tenure_core::{Holder, Timing, Token};
 use tenure_store::Key;
@@ -13,6 +13,7 @@ use super::{LastError, ReplyTo};
 use crate::Error;
 use crate::clock::Instant;
 use crate::host::witness::Lock;
+use crate::simulation::{Duty, does, simulated};
 
 /// Progress of a lease's witness. The keeper sends no write before the witness exists, because the record names it.
 #[derive(Debug, Default)]
@@ -71,7 +72,7 @@ impl LeaseEntry {
             holder: Arc::clone(&params.holder),
             timing: params.timing,
             resumes: None,
-            machine: Machine::new(params),
+            machine: Machine::with_rules(params, simulated(|host| host.rules()).unwrap_or(&Standard)),
             wake: None,
             replies: Vec::new(),
             reply_to: Some(reply_to),
@@ -115,7 +116,9 @@ impl fmt::Debug for LeaseEntry {
 impl Drop for LeaseEntry {
     /// A lease without a keeper is lost, also when the keeper panics.
     fn drop(&mut self) {
-        if let Some(held) = &self.held_lease {
+        if let Some(held) = &self.held_lease
+            && does(Duty::LatchWhenKeeperEnds)
+        {
             held.latch(Lost::KeeperGone);
         }
     }

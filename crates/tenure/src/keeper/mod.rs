@@ -32,8 +32,11 @@ mod timers;
 mod weak_keeper;
 pub(crate) mod witnesses;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Recalled, Sighting, Sightings};
@@ -44,6 +47,7 @@ use tokio::sync::mpsc;
 use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::host::fork::ForkGuard;
+use crate::simulation::{Duty, does, preemption_point, simulated};
 use crate::trust::Trust;
 use background::Background;
 use closing::Closing;
@@ -75,7 +79,6 @@ pub(crate) use reporter::Reporter;
 pub(crate) use weak_keeper::WeakKeeper;
 
 /// The loop that turns effects into calls and answers into inputs, for all leases of a coordinator.
-#[derive(Debug)]
 pub(crate) struct Keeper {
     store_name: Arc<str>,
     store_clock: StoreClock,
@@ -84,10 +87,10 @@ pub(crate) struct Keeper {
     fork_guard: ForkGuard,
     reporter: Reporter,
     entropy: Entropy,
-    leases: HashMap<LeaseId, LeaseEntry>,
+    leases: BTreeMap<LeaseId, LeaseEntry>,
     /// Leases whose record has run out while work still runs under them.
-    lapsed: HashMap<LeaseId, LeaseEntry>,
-    keys: HashMap<Key, KeyState>,
+    lapsed: BTreeMap<LeaseId, LeaseEntry>,
+    keys: BTreeMap<Key, KeyState>,
     timers: Timers,
     /// Deadlines of calls and jobs.
     deadlines: Deadlines,
@@ -101,6 +104,40 @@ pub(crate) struct Keeper {
     distrust: Distrust,
     closing: Option<Closing>,
     effects: Vec<Effect>,
+    /// The one timer, and the time at which it fires.
+    asleep: Option<(Instant, BoxFuture<'static, ()>)>,
+    /// Time at which the timer last fired.
+    woken_at: Instant,
+    /// The source of events that is asked first.
+    turn: usize,
+}
+
+/// An event for the keeper.
+enum Happening {
+    Command(Command),
+    /// Every handle is dropped.
+    NoMoreCommands,
+    /// A call has ended; `None` if it belonged to no lease.
+    CallEnded(Option<EndedCall>),
+    /// The store hints that the key may have changed.
+    Changed(Key),
+    /// The store hints that the key may be lost.
+    Doubted(Key),
+    Witness(WitnessEvent),
+    JobDone,
+    TimerFired,
+}
+
+impl Happening {
+    /// Number of sources of events.
+    const SOURCES: usize = 7;
+}
+
+fn ready<T>(poll: Poll<T>) -> Option<T> {
+    match poll {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
 }
 
 /// The keeper's state of one key.
@@ -140,27 +177,29 @@ impl Keeper {
             fork_guard,
             reporter,
             entropy: Entropy,
-            leases: HashMap::new(),
-            lapsed: HashMap::new(),
-            keys: HashMap::new(),
+            leases: BTreeMap::new(),
+            lapsed: BTreeMap::new(),
+            keys: BTreeMap::new(),
             timers: Timers::default(),
             logbook,
             trust,
             distrust: Distrust::default(),
             closing: None,
             effects: Vec::new(),
+            asleep: None,
+            woken_at: Instant::default(),
+            turn: 0,
         }
     }
 
     /// Runs until all handles are dropped and all leases are released.
     pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
-        let mut asleep: Option<(Instant, BoxFuture<'static, ()>)> = None;
         let mut open = true;
         loop {
             // A source that is always ready must not starve the sockets and timers of this runtime.
             tokio::task::coop::consume_budget().await;
             self.fire_timers();
-            if !open && self.is_idle() {
+            if !open && (self.is_idle() || !does(Duty::OutliveHandles)) {
                 return;
             }
             let limit = self.closing.as_ref().and_then(Closing::limit);
@@ -168,29 +207,69 @@ impl Keeper {
             // A timer that fires too early costs one check of the queue; setting a new one costs five system calls. So
             // the timer stays unless it would fire too late: most deadlines never pass.
             if let Some(at) = next
-                && asleep.as_ref().is_none_or(|(ends, _)| at < *ends)
+                && self.asleep.as_ref().is_none_or(|(ends, _)| at < *ends)
             {
-                asleep = Some((at, self.clock.sleep_until(at)));
+                self.asleep = Some((at, self.clock.sleep_until(at)));
             }
-            tokio::select! {
-                command = commands.recv(), if open => match command {
-                    Some(command) => self.on_command(command),
-                    None => {
-                        open = false;
-                        self.release_all();
-                    }
-                },
-                Some(ended) = self.in_flight.next() => self.on_call_ended(ended),
-                Some(key) = self.hints.next() => self.on_hint(&key, &Input::Changed),
-                Some(key) = self.losses.next() => self.on_hint(&key, &Input::Doubted),
-                Some(event) = self.witnesses.next() => self.on_witness_event(event),
-                Some(()) = self.background.next() => self.maybe_closed(),
-                () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
+            match self.next(&mut commands, open).await {
+                Happening::Command(command) => self.on_command(command),
+                Happening::NoMoreCommands => {
+                    open = false;
+                    self.release_all();
+                }
+                Happening::CallEnded(ended) => self.on_call_ended(ended),
+                Happening::Changed(key) => self.on_hint(&key, &Input::Changed),
+                Happening::Doubted(key) => self.on_hint(&key, &Input::Doubted),
+                Happening::Witness(event) => self.on_witness_event(event),
+                Happening::JobDone => self.maybe_closed(),
+                Happening::TimerFired => {
+                    self.asleep = None;
+                    self.woken_at = self.clock.now();
+                }
             }
         }
     }
 
     // ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The next event. The sources take turns at being asked first, so that one that is always ready starves no other.
+    async fn next(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>, open: bool) -> Happening {
+        let first = self.turn;
+        self.turn = (first + 1) % Happening::SOURCES;
+        poll_fn(|context| {
+            let sources = (first..first + Happening::SOURCES).map(|turn| turn % Happening::SOURCES);
+            for source in sources {
+                if let Some(happening) = self.poll_source(source, commands, open, context) {
+                    return Poll::Ready(happening);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Asks one source for an event; `None` if it has none now.
+    fn poll_source(
+        &mut self,
+        source: usize,
+        commands: &mut mpsc::UnboundedReceiver<Command>,
+        open: bool,
+        context: &mut Context<'_>,
+    ) -> Option<Happening> {
+        match source {
+            0 if open => match ready(commands.poll_recv(context))? {
+                Some(command) => Some(Happening::Command(command)),
+                None => Some(Happening::NoMoreCommands),
+            },
+            1 => ready(pin!(self.in_flight.next()).poll(context))?.map(Happening::CallEnded),
+            2 => ready(pin!(self.hints.next()).poll(context))?.map(Happening::Changed),
+            3 => ready(pin!(self.losses.next()).poll(context))?.map(Happening::Doubted),
+            4 => ready(pin!(self.witnesses.next()).poll(context))?.map(Happening::Witness),
+            5 => ready(pin!(self.background.next()).poll(context))?.map(|()| Happening::JobDone),
+            6 => ready(self.asleep.as_mut()?.1.as_mut().poll(context)).map(|()| Happening::TimerFired),
+            _ => None,
+        }
+    }
 
     fn on_command(&mut self, command: Command) {
         match command {
@@ -209,11 +288,17 @@ impl Keeper {
             Command::Release { id, reply } => {
                 if let Some(entry) = self.leases.get_mut(&id) {
                     entry.release_replies.extend(reply);
+                    if entry.machine.is_seeking() && !does(Duty::WatchCancelledAcquires) {
+                        return self.forget(id);
+                    }
+                    if !does(Duty::StopRenewingAtRelease) {
+                        self.step(id, Input::Renew);
+                    }
                     self.step(id, Input::Release);
                 }
             }
             Command::Drained { id } => {
-                self.lapsed.remove(&id);
+                self.resume_lapsed(id);
                 self.step(id, Input::Drained);
             }
             Command::CannotStop { id, because } => {
@@ -287,6 +372,7 @@ impl Keeper {
             }
         }
         match &mut entry.witness_setup {
+            WitnessSetup::Beside(_) if !does(Duty::KeepEarlyAnswers) => {}
             WitnessSetup::Beside(early) => *early = Some(answer.input),
             WitnessSetup::Done | WitnessSetup::First => self.step(lease, answer.input),
         }
@@ -349,7 +435,7 @@ impl Keeper {
     // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn acquire(&mut self, id: LeaseId, mut entry: LeaseEntry, witnessed: bool, recalled: Option<Recalled>) {
-        if self.closing.is_some() {
+        if self.closing.is_some() && does(Duty::RefuseAfterShutdown) {
             entry.deny(deliver::shut_down_error(&entry.key, &self.store_name));
             return entry.replies.drain(..).for_each(|answer| answer());
         }
@@ -366,7 +452,7 @@ impl Keeper {
         // A contender without a sighting of the key reads first.
         let reads_first = known.sightings.latest().is_none();
         let makes_witness = witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits());
-        entry.witness_setup = if !makes_witness {
+        entry.witness_setup = if !makes_witness || !does(Duty::WaitForWitness) {
             WitnessSetup::Done
         } else if reads_first {
             WitnessSetup::Beside(None)
@@ -384,12 +470,14 @@ impl Keeper {
     fn step(&mut self, id: LeaseId, input: Input) {
         let Some(entry) = self.leases.get_mut(&id) else { return };
         let (nonce, jitter) = self.entropy.step();
-        let ambient = Ambient { now: self.clock.now(), wall: self.clock.wall(), nonce, jitter };
+        let now = if does(Duty::ReadClockForEachInput) { self.clock.now() } else { self.woken_at };
+        let ambient = Ambient { now, wall: self.clock.wall(), nonce, jitter };
         let mut effects = std::mem::take(&mut self.effects);
         let known = self.keys.get_mut(&entry.key).expect("a lease's key is known");
         entry.machine.step(&ambient, &mut known.sightings, input, &mut effects);
         let mut then = None;
         for effect in effects.drain(..) {
+            preemption_point();
             match effect {
                 Effect::Read => {
                     let key = self.leases[&id].key.clone();
@@ -407,6 +495,9 @@ impl Keeper {
                     self.in_flight.write(id, key, (ambient.now, ends), first, write);
                 }
                 Effect::SleepUntil(at) => {
+                    if !self.moves_timer(id) {
+                        continue;
+                    }
                     if let Some(stale) = self.leases.get_mut(&id).and_then(|entry| entry.wake.replace(at)) {
                         self.timers.unset(stale, id);
                     }
@@ -440,10 +531,25 @@ impl Keeper {
         let write = logbook.map(|logbook| logbook.write_job());
         let removed = witness.map(|witness| self.background.job(move || drop(witness.remove())));
         let written = write.map(|write| self.background.limited_job(write));
-        self.reply_after(answers, removed.into_iter().chain(written).collect());
+        let first = removed.into_iter().chain(written).collect();
+        if does(Duty::RemoveWitnessBeforeReply) {
+            self.reply_after(answers, first);
+        } else {
+            answers.into_iter().for_each(|answer| answer());
+            self.reply_after(Vec::new(), first);
+        }
         if left.is_some() || self.leases.get(&id).is_some_and(|entry| entry.detached) {
             self.forget(id);
         }
+    }
+
+    /// True if the timer of this lease moves to the next instant.
+    fn moves_timer(&self, id: LeaseId) -> bool {
+        let Some(entry) = self.leases.get(&id) else { return true };
+        let stays = entry.wake.is_some() && !does(Duty::MoveTimers);
+        let relies_on_hints =
+            entry.machine.is_seeking() && self.hints.listens_to(&entry.key) && !does(Duty::PollDespiteHints);
+        !stays && !relies_on_hints
     }
 
     /// Deadline of a call of this lease that is sent at `sent`.
@@ -500,7 +606,7 @@ impl Keeper {
         self.maybe_closed();
     }
 
-    /// Keeps a lapsed lease again: its work cannot be stopped, and no contender may have been granted yet.
+    /// Keeps a lapsed lease again: its work has ended, or cannot be stopped, and perhaps no contender was granted yet.
     fn resume_lapsed(&mut self, id: LeaseId) {
         let Some(entry) = self.lapsed.remove(&id) else { return };
         self.make_room_for(&entry.key);
@@ -509,7 +615,9 @@ impl Keeper {
     }
 
     fn release_all(&mut self) {
-        let ids: Vec<_> = self.leases.keys().copied().collect();
+        let waits = |entry: &LeaseEntry| entry.machine.is_seeking() && !does(Duty::EndRequestsAtShutdown);
+        let ending = self.leases.iter().filter(|(_, entry)| !waits(entry));
+        let ids: Vec<_> = ending.map(|(id, _)| *id).collect();
         for id in ids {
             if let Some(held) = self.leases.get(&id).and_then(|entry| entry.held_lease.as_ref()) {
                 held.latch(Lost::Released);
@@ -533,10 +641,12 @@ impl Keeper {
 
     /// Forgets an unused key, if there are too many. Its next acquire costs one more read.
     fn make_room_for(&mut self, key: &Key) {
-        if self.keys.len() < KEYS_MAX || self.keys.contains_key(key) {
+        let keys_max = simulated(|host| host.keys_max()).unwrap_or(KEYS_MAX);
+        if self.keys.len() < keys_max || self.keys.contains_key(key) {
             return;
         }
-        let idle = self.keys.iter().find(|(_, known)| known.leases.is_empty()).map(|(key, _)| key.clone());
+        let is_unused = |known: &KeyState| known.leases.is_empty() || !does(Duty::KeepUsedKeys);
+        let idle = self.keys.iter().find(|(_, known)| is_unused(known)).map(|(key, _)| key.clone());
         if let Some(idle) = idle {
             self.keys.remove(&idle);
         }

@@ -7,6 +7,7 @@ use tenure_store::{BoxFuture, Key};
 
 use super::Keeper;
 use crate::clock::Instant;
+use crate::simulation::{Duty, does};
 
 impl Keeper {
     /// Time for which a write of this key waits for the store's write interval.
@@ -43,7 +44,8 @@ pub(crate) fn next_write(next_write_at: &mut Option<Instant>, interval: Duration
     if interval < STRICT {
         return Duration::ZERO;
     }
-    let at = next_write_at.map_or(now, |next_write_at| next_write_at.clamp(now, now + interval));
+    let latest = if does(Duty::BoundPacing) { now + interval } else { now + QUEUE_MAX };
+    let at = next_write_at.map_or(now, |next_write_at| next_write_at.clamp(now, latest));
     *next_write_at = Some(at + interval);
     at.since(now)
 }
@@ -51,3 +53,6 @@ pub(crate) fn next_write(next_write_at: &mut Option<Instant>, interval: Duration
 /// Intervals of at least this length are enforced between any two writes: R2 and Google accept one write of a key per second.
 /// Shorter intervals were measured over many writes in a row, and two writes do no harm.
 const STRICT: Duration = Duration::from_millis(500);
+
+/// Longest queue of a keeper that neglects its duty.
+const QUEUE_MAX: Duration = Duration::from_secs(3600);

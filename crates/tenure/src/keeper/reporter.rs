@@ -9,6 +9,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::Event;
 use super::recorder::{AttemptReport, EventReport, Recorder};
+use crate::simulation::simulated;
 use crate::store::caught::caught;
 
 /// Passes reports to the user's recorder and to tracing on a separate thread, so that the keeper never waits for them
@@ -36,7 +37,8 @@ pub(crate) enum Report {
 impl Reporter {
     /// With a recorder the thread starts at once; without one, when a subscriber for traces exists.
     pub(crate) fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
-        let queue = recorder.clone().map(|recorder| start(Some(recorder))).transpose()?;
+        let heard = recorder.clone().filter(|_| simulated(|_| ()).is_none());
+        let queue = heard.map(|recorder| start(Some(recorder))).transpose()?;
         Ok(Self { recorder, queue, missed: 0 })
     }
 
@@ -49,6 +51,10 @@ impl Reporter {
     pub(crate) fn report(&mut self, report: Report) {
         if !self.is_wanted(report.level()) {
             return;
+        }
+        // The simulation has one thread.
+        if simulated(|_| ()).is_some() {
+            return pass_on_one(&report, self.recorder.as_deref());
         }
         let Some(queue) = self.queue() else {
             self.missed += 1;
@@ -113,13 +119,17 @@ impl Report {
 
 fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
     for report in reports {
-        // Code of the user: if it panics, it loses this report and gets the next one.
-        let traced = caught(|| trace(&report));
-        let recorded = caught(|| recorder.as_ref().map(|recorder| record(&**recorder, &report)));
-        for (whose, outcome) in [("the trace subscriber", traced), ("the recorder", recorded.map(drop))] {
-            if let Err(panicked) = outcome {
-                let _ = caught(|| tracing::error!("{whose} lost a report: its code {panicked}"));
-            }
+        pass_on_one(&report, recorder.as_deref());
+    }
+}
+
+/// The listeners are code of the user: if one panics, it loses this report and gets the next one.
+fn pass_on_one(report: &Report, recorder: Option<&dyn Recorder>) {
+    let traced = caught(|| trace(report));
+    let recorded = caught(|| recorder.map(|recorder| record(recorder, report)));
+    for (whose, outcome) in [("the trace subscriber", traced), ("the recorder", recorded.map(drop))] {
+        if let Err(panicked) = outcome {
+            let _ = caught(|| tracing::error!("{whose} lost a report: its code {panicked}"));
         }
     }
 }

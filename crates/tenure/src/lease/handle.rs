@@ -117,6 +117,11 @@ impl Handle {
             && self.term.deadline <= clock.now() + self.term.ttl.as_duration()
     }
 
+    #[cfg(feature = "simulation")]
+    pub(crate) fn with_other_secret(&self) -> Self {
+        Self { secret: Secret::new(crate::host::entropy::draw()), ..self.clone() }
+    }
+
     fn read(text: &str) -> Option<Self> {
         let bytes = BASE64.decode(text).ok()?;
         let (json, sum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;

@@ -28,6 +28,7 @@ pub use work_guard::WorkGuard;
 use crate::fence::{Fenced, IdempotencyKey};
 use crate::host::witness::WitnessPart;
 use crate::keeper::{Command, Event, EventReport, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
+use crate::simulation::{Duty, does};
 use crate::{Error, ErrorKind};
 
 /// A granted lease. Share it by reference. Dropping it releases it.
@@ -221,7 +222,9 @@ impl Lease {
     /// keeper continues the release.
     pub async fn release(&self) -> Result<(), Error> {
         self.check()?;
-        self.shared.latch(Lost::Released);
+        if does(Duty::LatchAtRelease) {
+            self.shared.latch(Lost::Released);
+        }
         let left = self.keeper.ask(|reply| Command::Release { id: self.id, reply: Some(reply) });
         left.await.unwrap_or_else(|_| Err(self.shared.lost_error()))
     }

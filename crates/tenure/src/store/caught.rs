@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use tenure_store::{BoxFuture, BoxStream};
 
+use crate::simulation::{Duty, does};
+
 /// A future or stream whose panics become answers, while it is polled and when it is dropped.
 ///
 /// The keeper polls futures of stores. A panic must cost one call, and not every lease of the process.
@@ -27,6 +29,9 @@ impl<T> Future for Caught<BoxFuture<'_, T>> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(future) = &mut self.0 else { return Poll::Pending };
+        if !does(Duty::CatchPanics) {
+            return future.as_mut().poll(context).map(Ok);
+        }
         match caught(|| future.as_mut().poll(context)) {
             Ok(polled) => polled.map(Ok),
             Err(panicked) => {

@@ -2,10 +2,11 @@ use std::fmt;
 
 use futures_util::{StreamExt, future, stream};
 use tenure_store::{
-    Administration, BoxStream, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Removal, Scratch,
-    Store, StoreError, StoreFuture, Version, Write,
+    Administration, BoxStream, Guarantees, Identity, Key, Listed, Prefix, Put, Reading, Reason, Removal,
+    Scratch, Store, StoreError, StoreFuture, Version, Write,
 };
 
+use crate::simulation::{Duty, does};
 use crate::store::caught::{Caught, Panicked, caught};
 
 /// A store whose panics become answers. All calls of the keeper and the observers go through it.
@@ -120,5 +121,10 @@ fn guarded_hints(ask: impl FnOnce() -> Option<BoxStream<'static, ()>>) -> Option
 }
 
 fn unknown(panicked: &Panicked) -> StoreError {
-    StoreError::unknown(format!("the store's code {panicked}"))
+    let sentence = format!("the store's code {panicked}");
+    if does(Duty::PanicIsUnknown) {
+        StoreError::unknown(sentence)
+    } else {
+        StoreError::refused(Reason::Unreachable, sentence)
+    }
 }

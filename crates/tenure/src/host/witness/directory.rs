@@ -7,14 +7,17 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
+use tenure_store::BoxStream;
 
-use super::lock::Lock;
+use super::files::WitnessFiles;
 use super::lock_mapping::LockMapping;
+use super::locked_file::LockedFile;
+use super::mapped_file::MappedFile;
 use super::survivors::{self, Survivors};
 use super::{WitnessPart, name, nonce_ring, ofd, sweep};
 use crate::host::disk::filesystem::FileSystem;
 use crate::host::file_rights::{FileRights, MemberRights};
-use crate::host::inotify::{self, Changes, Target};
+use crate::host::inotify::{self, Target};
 
 /// A local directory of witnesses.
 #[derive(Debug)]
@@ -71,50 +74,6 @@ impl WitnessDirectory {
         self.device
     }
 
-    /// Creates a witness. It is locked before it has a name, and never gets another one.
-    ///
-    /// Two facts must agree before a record may name it: a mapping is known to keep a lock on this kind of file system,
-    /// and a check saw this lock hold. The check alone can be deceived: a process that forks while the descriptor is
-    /// open gives a copy to the child, and the lock holds until the child calls exec. On an overlay, 1 % of the
-    /// witnesses of a program that forks all the time looked held, and were free a moment later.
-    pub(crate) fn create(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
-        if self.keeps_locks { self.make(random) } else { Err(Errno::OPNOTSUPP.into()) }
-    }
-
-    /// Creates a witness, and returns it only if a check saw its lock hold.
-    pub(super) fn make(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
-        let name = name::of(random);
-        let (file, named) = self.create_file(&name)?;
-        let initialized = self.initialize(&file);
-        if named && initialized.is_err() {
-            let _ = rustix::fs::unlinkat(self.descriptor()?, &name, AtFlags::empty());
-        }
-        let (inode, lock_mapping) = initialized?;
-        if !named {
-            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-            rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
-        }
-        // Only the mapping stays, so only the mapping may hold the lock during the check.
-        drop(file);
-        let lock =
-            Lock::new(Arc::clone(self), Witness::new(name, inode).with_boot(self.boot.clone()), lock_mapping);
-        if let Err(error) = self.verify_lock(&lock, Nonce::from_bits(random)) {
-            // By its name alone: the inode may be what differs.
-            let _ = rustix::fs::unlinkat(self.descriptor()?, &lock.named().name, AtFlags::empty());
-            return Err(error);
-        }
-        Ok(lock)
-    }
-
-    /// Checks a new witness as a contender does: opened by its name it must be the same file, locked, and its ring must
-    /// list the nonce. No record carries this nonce.
-    fn verify_lock(&self, lock: &Lock, nonce: Nonce) -> io::Result<()> {
-        lock.list_for_trial(nonce)?;
-        let seen = self.try_look(lock.named(), nonce)?;
-        let holds = seen.same_file && seen.guards_locked && seen.lists_nonce;
-        if holds { Ok(()) } else { Err(Errno::OPNOTSUPP.into()) }
-    }
-
     /// A new file, and true if it has its name already.
     fn create_file(&self, name: &str) -> io::Result<(OwnedFd, bool)> {
         let directory = self.descriptor()?;
@@ -144,53 +103,6 @@ impl WitnessDirectory {
         Ok((rustix::fs::fstat(file)?.st_ino, LockMapping::of(file)?))
     }
 
-    /// Sighting of the witness that a record names. After an error it is empty, and proves nothing.
-    pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
-        self.try_look(named, nonce).unwrap_or_default()
-    }
-
-    fn try_look(&self, named: &Witness, nonce: Nonce) -> io::Result<Sighting> {
-        let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
-        if !same_file {
-            return Ok(Sighting { found: true, ..Sighting::default() });
-        }
-        // An unlocked witness stays unlocked, and its list stays as it is: a read after the lock was seen free is
-        // final.
-        let locks = ofd::locks(&file)?;
-        let mut bytes = [0; nonce_ring::BYTES + 1];
-        let read = rustix::io::pread(&file, &mut bytes[..], 0)?;
-        // A file with a second name, such as from a backup by hard links, proves no death. A lock on it still counts.
-        let one_name = rustix::fs::fstat(&file)?.st_nlink == 1;
-        let lists_nonce = one_name && nonce_ring::lists(&bytes[..read], &named.name, self.device, nonce);
-        let (guards_locked, tree_locked) = (locks.guards, locks.tree);
-        Ok(Sighting { found: true, same_file, guards_locked, tree_locked, lists_nonce })
-    }
-
-    /// Processes that are alive under the record that names this witness; `None` if it is another file.
-    pub(super) fn survivors(&self, named: &Witness, nonce: Nonce) -> Option<Survivors> {
-        let seen = self.look(named, nonce);
-        let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
-        let status = rustix::fs::fstat(&file).ok().filter(|_| same_file)?;
-        let processes =
-            if seen.is_locked() { survivors::of(status.st_dev, status.st_ino) } else { Vec::new() };
-        Some(Survivors { guards: seen.guards_locked, tree: seen.tree_locked, processes })
-    }
-
-    /// Changes of the witness that a record names: a process has written to it, or died.
-    pub(crate) fn watch(&self, named: &Witness) -> Option<Changes> {
-        let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
-        if same_file { inotify::watch(&file, Target::Closing, |_| true) } else { None }
-    }
-
-    /// Removes an unlocked witness. A contender that still wanted to inspect it waits for the ttl instead.
-    pub(crate) fn remove_dead(&self, named: &Witness) -> io::Result<()> {
-        let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
-        if same_file && !ofd::is_locked(&file)? {
-            rustix::fs::unlinkat(self.descriptor()?, &named.name, AtFlags::empty())?;
-        }
-        Ok(())
-    }
-
     /// Removes the witnesses of dead holders without a successor on this machine. The number of inspected files is
     /// limited.
     pub(super) fn sweep(&self, before: i64) -> io::Result<()> {
@@ -212,9 +124,14 @@ impl WitnessDirectory {
         let directory = self.descriptor()?;
         let status = rustix::fs::statat(directory, &named.name, AtFlags::SYMLINK_NOFOLLOW)?;
         if status.st_ino == named.inode {
-            rustix::fs::unlinkat(directory, &named.name, AtFlags::empty())?;
+            self.remove_by_name(named)?;
         }
         Ok(())
+    }
+
+    /// Removes the file of this name, whatever it is.
+    pub(super) fn remove_by_name(&self, named: &Witness) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(self.descriptor()?, &named.name, AtFlags::empty())?)
     }
 
     /// Opens the file that a record names; true if it is the named file.
@@ -254,6 +171,70 @@ impl WitnessDirectory {
         } else {
             Err(Errno::BADF.into())
         }
+    }
+}
+
+impl WitnessFiles for WitnessDirectory {
+    fn keeps_locks(&self) -> bool {
+        self.keeps_locks
+    }
+
+    fn make(self: Arc<Self>, random: u128) -> io::Result<Box<dyn LockedFile>> {
+        let name = name::of(random);
+        let (file, named) = self.create_file(&name)?;
+        let initialized = self.initialize(&file);
+        if named && initialized.is_err() {
+            let _ = rustix::fs::unlinkat(self.descriptor()?, &name, AtFlags::empty());
+        }
+        let (inode, lock_mapping) = initialized?;
+        if !named {
+            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
+        }
+        // Only the mapping stays, so only the mapping may hold the lock when the caller checks it.
+        drop(file);
+        let witness = Witness::new(name, inode).with_boot(self.boot.clone());
+        Ok(Box::new(MappedFile::new(self, witness, lock_mapping)))
+    }
+
+    fn try_look(&self, named: &Witness, nonce: Nonce) -> io::Result<Sighting> {
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
+        if !same_file {
+            return Ok(Sighting { found: true, ..Sighting::default() });
+        }
+        // An unlocked witness stays unlocked, and its list stays as it is: a read after the lock was seen free is
+        // final.
+        let locks = ofd::locks(&file)?;
+        let mut bytes = [0; nonce_ring::BYTES + 1];
+        let read = rustix::io::pread(&file, &mut bytes[..], 0)?;
+        // A file with a second name, such as from a backup by hard links, proves no death. A lock on it still counts.
+        let one_name = rustix::fs::fstat(&file)?.st_nlink == 1;
+        let lists_nonce = one_name && nonce_ring::lists(&bytes[..read], &named.name, self.device, nonce);
+        let (guards_locked, tree_locked) = (locks.guards, locks.tree);
+        Ok(Sighting { found: true, same_file, guards_locked, tree_locked, lists_nonce })
+    }
+
+    fn survivors(&self, named: &Witness, nonce: Nonce) -> Option<Survivors> {
+        let seen = self.try_look(named, nonce).unwrap_or_default();
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
+        let status = rustix::fs::fstat(&file).ok().filter(|_| same_file)?;
+        let processes =
+            if seen.is_locked() { survivors::of(status.st_dev, status.st_ino) } else { Vec::new() };
+        Some(Survivors { guards: seen.guards_locked, tree: seen.tree_locked, processes })
+    }
+
+    fn watch(&self, named: &Witness) -> Option<BoxStream<'static, ()>> {
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
+        let changes = inotify::watch(&file, Target::Closing, |_| true).filter(|_| same_file)?;
+        Some(changes.into_stream())
+    }
+
+    fn remove_dead(&self, named: &Witness) -> io::Result<()> {
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
+        if same_file && !ofd::is_locked(&file)? {
+            self.remove_by_name(named)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,93 +1,69 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tenure_core::record::{Nonce, Witness};
 
-use super::directory::WitnessDirectory;
-use super::lock_mapping::LockMapping;
-use super::{WitnessPart, nonce_ring, ofd};
+use super::WitnessPart;
+use super::files::WitnessFiles;
+use super::locked_file::LockedFile;
+use crate::simulation::{Duty, does};
 
 /// The lock on this holder's own witness. The file stays when it is dropped: unlocked, it proves to contenders that the
 /// holder is dead.
 #[derive(Debug)]
-pub(crate) struct Lock {
-    directory: Arc<WitnessDirectory>,
-    named: Arc<Witness>,
-    turn: AtomicUsize,
-    lock_mapping: LockMapping,
-}
+pub(crate) struct Lock(Box<dyn LockedFile>);
 
 impl Lock {
-    pub(super) fn new(directory: Arc<WitnessDirectory>, named: Witness, lock_mapping: LockMapping) -> Self {
-        Self { directory, named: Arc::new(named), turn: AtomicUsize::new(0), lock_mapping }
+    /// Creates a witness in this directory.
+    ///
+    /// Two facts must agree before a record may name it: a mapping is known to keep a lock on this kind of file system,
+    /// and a check saw this lock hold. The check alone can be deceived: a process that forks while the descriptor is
+    /// open gives a copy to the child, and the lock holds until the child calls exec. On an overlay, 1 % of the
+    /// witnesses of a program that forks all the time looked held, and were free a moment later.
+    pub(super) fn create_in(files: &Arc<dyn WitnessFiles>, random: u128) -> io::Result<Self> {
+        if files.keeps_locks() { Self::make_in(files, random) } else { Err(Errno::OPNOTSUPP.into()) }
+    }
+
+    /// Creates a witness, and returns it only if a check saw its lock hold.
+    pub(super) fn make_in(files: &Arc<dyn WitnessFiles>, random: u128) -> io::Result<Self> {
+        let locked = Arc::clone(files).make(random)?;
+        if does(Duty::VerifyLocks)
+            && let Err(error) = verify(&**files, &*locked, Nonce::from_bits(random))
+        {
+            let _ = locked.remove_by_name();
+            return Err(error);
+        }
+        Ok(Self(locked))
     }
 
     /// The witness as the record names it.
     pub(crate) fn named(&self) -> &Arc<Witness> {
-        &self.named
+        self.0.named()
     }
 
-    /// Lists a nonce, before the request that carries it is sent. A failure must not stop the request: a contender that
-    /// does not find the nonce waits for the ttl.
-    ///
-    /// The nonce must be fresh. Nonces listed in advance would be in every copy of a running machine, and a copy whose
-    /// holder is dead would take them for proof that the other holder is.
-    ///
-    /// The file is opened anew each time. A descriptor that stays open could be closed by other code and refer to
-    /// another file, and a write through the mapping to a full disk raises a signal.
+    /// Lists a nonce: see [`LockedFile::list`].
     pub(crate) fn list(&self, nonce: Nonce) -> io::Result<()> {
-        self.write(nonce, self.turn.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Lists a nonce that no record carries, to test whether it can be read. The next one replaces it.
-    pub(super) fn list_for_trial(&self, nonce: Nonce) -> io::Result<()> {
-        self.write(nonce, 0)
-    }
-
-    fn write(&self, nonce: Nonce, turn: usize) -> io::Result<()> {
-        let file = self.reopen(OFlags::WRONLY)?;
-        let slot = nonce_ring::slot(&self.named.name, self.directory.device(), nonce);
-        match rustix::io::pwrite(&file, &slot, nonce_ring::offset(turn))? {
-            nonce_ring::SLOT => Ok(()),
-            _ => Err(Errno::NOSPC.into()),
-        }
+        self.0.list(nonce)
     }
 
     /// A separate lock for another process that acts under the term, in a descriptor that can be inherited.
-    ///
-    /// It is opened for writing, so that watchers are notified when the last process that has it dies.
     pub(crate) fn share(&self, part: WitnessPart) -> io::Result<OwnedFd> {
-        if !self.lock_mapping.is_here() {
-            // A forked copy of the process holds nothing, and must not lock a file that contenders may have seen
-            // unlocked.
-            return Err(Errno::BADF.into());
-        }
-        let file = self.reopen(OFlags::RDWR)?;
-        ofd::share(&file, part)?;
-        Ok(file)
+        self.0.share(part)
     }
 
     /// Removes the file: no record names it any more.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        self.directory.remove(&self.named)
+        self.0.remove()
     }
+}
 
-    /// Opens the file anew, and checks that it is still locked.
-    ///
-    /// No known event frees the lock while the mapping exists. If it is free all the same, the file is removed: without
-    /// it a contender waits for the ttl.
-    fn reopen(&self, flags: OFlags) -> io::Result<OwnedFd> {
-        let (file, same_file) = self.directory.open_named(&self.named, flags)?;
-        if same_file && ofd::is_locked(&file)? {
-            return Ok(file);
-        }
-        if same_file && self.lock_mapping.is_here() {
-            self.remove()?;
-        }
-        Err(Errno::STALE.into())
-    }
+/// Checks a new witness as a contender does: opened by its name it must be the same file, locked, and its ring must list
+/// the nonce. No record carries this nonce.
+fn verify(files: &dyn WitnessFiles, locked: &dyn LockedFile, nonce: Nonce) -> io::Result<()> {
+    locked.list_for_trial(nonce)?;
+    let seen = files.try_look(locked.named(), nonce)?;
+    let holds = seen.same_file && seen.guards_locked && seen.lists_nonce;
+    if holds { Ok(()) } else { Err(Errno::OPNOTSUPP.into()) }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::io::Errno;
 
 use super::directory::WitnessDirectory;
+use super::files::WitnessFiles;
 use super::lock::Lock;
 use crate::host::disk::private_dir::PrivateDir;
 
@@ -54,7 +55,8 @@ impl MachineDirs {
     pub(super) fn create(&self, random: u128) -> io::Result<Lock> {
         let made = self.paths.iter().filter(|path| is_directory(path.parent())).find_map(|path| {
             let directory = self.directory(PrivateDir::open_or_make(path).ok()?);
-            let lock = directory.create(random).ok()?;
+            let files: Arc<dyn WitnessFiles> = Arc::clone(&directory) as _;
+            let lock = Lock::create_in(&files, random).ok()?;
             *self.latest() = Arc::downgrade(&directory);
             Some(lock)
         });

@@ -19,10 +19,13 @@
 //! `docs/concepts/witness.md` says what a witness proves, and what it does not.
 
 mod directory;
+pub(crate) mod files;
 mod location;
 mod lock;
 mod lock_mapping;
+pub(crate) mod locked_file;
 mod machine_dirs;
+mod mapped_file;
 mod name;
 mod nonce_ring;
 mod ofd;
