@@ -55,11 +55,16 @@ fn the_protocol_depends_on_the_contracts_and_on_nothing_that_does_io() {
     }
 }
 
+/// The feature can neglect duties of the driver, so the simulation alone has it.
 #[test]
-fn the_simulation_drives_the_protocol_and_not_the_library() {
-    let everything = tree("tenure-sim", &[]);
-    assert!(everything.iter().any(|name| name == "tenure_core"));
-    assert!(!everything.iter().any(|name| name == "tenure"), "{everything:?}");
+fn the_command_is_built_without_the_seam_of_the_simulation() {
+    let features = |package: &str| -> Vec<String> {
+        let lines = cargo_tree(package, &["--all-features", "--format", "{lib} {f}"]);
+        lines.into_iter().filter(|line| line.starts_with("tenure ")).collect()
+    };
+    let has_seam = |line: &String| line.contains("simulation");
+    assert!(features("tenure-sim").iter().any(has_seam), "the feature is found where it is on");
+    assert!(!features("tenure-cli").iter().any(has_seam));
 }
 
 #[test]

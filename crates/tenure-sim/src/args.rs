@@ -1,4 +1,4 @@
-use tenure_sim::{Focus, Mutant, Seed};
+use tenure_sim::{DriverFocus, DriverMutant, DriverSeed, Focus, Mutant, Seed};
 
 /// Parsed command line.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct Args {
     pub(crate) workers: Option<usize>,
     pub(crate) focus: Option<Focus>,
     pub(crate) mutant: Option<&'static Mutant>,
+    pub(crate) driver_focus: DriverFocus,
+    pub(crate) driver_mutant: Option<&'static DriverMutant>,
 }
 
 /// Subcommand.
@@ -20,6 +22,10 @@ pub(crate) enum Command {
     Run,
     Replay,
     Mutants,
+    /// The same three in the world of the driver.
+    Driver,
+    DriverReplay,
+    DriverMutants,
 }
 
 pub(crate) const HELP: &str = "\
@@ -30,6 +36,10 @@ without the debug assertions of that profile it refuses to run (78).
   tenure-sim replay   run one seed and print its trace
   tenure-sim mutants  break one rule at a time; fails unless the right invariant catches each
 
+  tenure-sim driver, driver replay, driver mutants
+                      the same in the world of the driver: the production keeper, coordinator, leases, handles, observers
+                      and elections under virtual time
+
   --seeds N     number of seeds to run                                     (40000)
   --budget N    largest number of seeds that each mutant may need          (40000)
   --seed N      the first seed, or the one to replay                       (0)
@@ -39,9 +49,16 @@ without the debug assertions of that profile it refuses to run (78).
   --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, ticks,
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
                 scripts, restarts, outages, liars, fairness, calm; in the world of the primitives: primitives (all of
-                them), elected-twins, elected-in-turn, sets, keys, slots, jobs
+                them), elected-twins, elected-in-turn, sets, keys, slots, jobs; in the world of the driver: calm, whole,
+                witnesses, paced, hints, keys, panics, shutdowns, liars
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
+
+impl Command {
+    fn is_of_driver(self) -> bool {
+        matches!(self, Self::Driver | Self::DriverReplay | Self::DriverMutants)
+    }
+}
 
 impl Args {
     /// Parses the arguments; `None` if help was requested.
@@ -51,6 +68,12 @@ impl Args {
             Some("run") => Command::Run,
             Some("replay") => Command::Replay,
             Some("mutants") => Command::Mutants,
+            Some("driver") => match args.next_if(|next| !next.starts_with('-')).as_deref() {
+                None | Some("run") => Command::Driver,
+                Some("replay") => Command::DriverReplay,
+                Some("mutants") => Command::DriverMutants,
+                Some(other) => return Err(format!("{other:?} is not a command of the driver")),
+            },
             Some("--help" | "-h" | "help") => return Ok(None),
             Some(other) => return Err(format!("{other:?} is not a command")),
             None => return Err("a command is missing".to_owned()),
@@ -59,29 +82,50 @@ impl Args {
             command,
             first: 0,
             seeds: 40_000,
-            minutes: Seed::MINUTES,
+            minutes: if command.is_of_driver() { DriverSeed::MINUTES } else { Seed::MINUTES },
             workers: None,
             focus: None,
             mutant: None,
+            driver_focus: DriverFocus::None,
+            driver_mutant: None,
         };
+        if command.is_of_driver() {
+            parsed.seeds = DRIVER_SEEDS;
+        }
         let mut said_seed = false;
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
             match flag.as_str() {
-                "--seeds" if command == Command::Run => parsed.seeds = number(&flag, &value()?, 1)?,
-                "--budget" if command == Command::Mutants => parsed.seeds = number(&flag, &value()?, 1)?,
+                "--seeds" if matches!(command, Command::Run | Command::Driver) => {
+                    parsed.seeds = number(&flag, &value()?, 1)?
+                }
+                "--budget" if matches!(command, Command::Mutants | Command::DriverMutants) => {
+                    parsed.seeds = number(&flag, &value()?, 1)?
+                }
                 "--seed" => {
                     parsed.first = number(&flag, &value()?, 0)?;
                     said_seed = true;
                 }
                 "--minutes" => parsed.minutes = number(&flag, &value()?, 1)?.min(MINUTES_MAX),
                 "--workers" => parsed.workers = Some(number(&flag, &value()?, 1)? as usize),
+                "--focus" if command.is_of_driver() => {
+                    let name = value()?;
+                    let focus = DriverFocus::named(&name);
+                    parsed.driver_focus =
+                        focus.ok_or_else(|| format!("{name:?} is not a focus of the driver"))?;
+                }
+                "--mutant" if matches!(command, Command::DriverReplay | Command::DriverMutants) => {
+                    let name = value()?;
+                    let mutant = DriverMutant::named(&name);
+                    parsed.driver_mutant =
+                        Some(mutant.ok_or_else(|| format!("{name:?} is not a mutant of the driver"))?);
+                }
                 "--focus" => {
                     let name = value()?;
                     parsed.focus =
                         Some(Focus::named(&name).ok_or_else(|| format!("{name:?} is not a focus"))?);
                 }
-                "--mutant" if command != Command::Run => {
+                "--mutant" if matches!(command, Command::Replay | Command::Mutants) => {
                     let name = value()?;
                     parsed.mutant =
                         Some(Mutant::named(&name).ok_or_else(|| format!("{name:?} is not a mutant"))?);
@@ -91,7 +135,7 @@ impl Args {
             }
         }
         match parsed.command {
-            Command::Replay if !said_seed => Err("replay needs --seed".to_owned()),
+            Command::Replay | Command::DriverReplay if !said_seed => Err("replay needs --seed".to_owned()),
             _ => Ok(Some(parsed)),
         }
     }
@@ -101,6 +145,9 @@ fn number(flag: &str, text: &str, least: u64) -> Result<u64, String> {
     let number = text.parse().map_err(|_| format!("{flag} needs a whole number, not {text:?}"))?;
     if number < least { Err(format!("{flag} must be at least {least}")) } else { Ok(number) }
 }
+
+/// Seeds of the driver, and the largest number that each of its mutants may need.
+const DRIVER_SEEDS: u64 = 2000;
 
 /// Three months: true time in nanoseconds is far from an overflow.
 const MINUTES_MAX: u64 = 60 * 24 * 90;

@@ -140,7 +140,7 @@ impl Fleet {
 
     /// Distributes all seed numbers to the workers, in small blocks.
     #[expect(clippy::disallowed_methods, reason = "the fleet owns its threads")]
-    fn for_each_block(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
+    pub(crate) fn for_each_block(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
         let next = AtomicU64::new(0);
         let worker = || {
             loop {
@@ -173,13 +173,13 @@ const BLOCK: u64 = 4;
 const SAMPLE: u64 = 200;
 
 /// One seed in this many runs twice.
-const TWICE_EVERY: u64 = 256;
+pub(crate) const TWICE_EVERY: u64 = 256;
 
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     to_duration(clock_gettime(ClockId::ProcessCPUTime))
 }
 
-fn wall_time() -> Duration {
+pub(crate) fn wall_time() -> Duration {
     to_duration(clock_gettime(ClockId::Monotonic))
 }
 

@@ -43,6 +43,13 @@ pub enum Invariant {
     L5,
     /// Every contender that keeps trying wins within twenty terms per contender.
     L6,
+    /// Every future that has a bound resolves within it.
+    L7,
+    /// The witness of a lease is locked while work can run under it, lists the nonces of its record, and is gone before
+    /// its release is answered.
+    W1,
+    /// A panic of foreign code costs one call: no keeper ends by it.
+    P1,
 }
 
 impl Invariant {
@@ -69,6 +76,9 @@ impl Invariant {
             Self::L4 => "no lease is lost below the fault threshold",
             Self::L5 => "contenders and holders make few store calls per ttl",
             Self::L6 => "every contender that keeps trying wins",
+            Self::L7 => "every future that has a bound resolves within it",
+            Self::W1 => "a witness proves that its holder lives, and is gone with its lease",
+            Self::P1 => "a panic of foreign code costs one call",
         }
     }
 }
@@ -96,6 +106,9 @@ impl fmt::Display for Invariant {
             Self::L4 => "L4",
             Self::L5 => "L5",
             Self::L6 => "L6",
+            Self::L7 => "L7",
+            Self::W1 => "W1",
+            Self::P1 => "P1",
         })
     }
 }

@@ -19,6 +19,7 @@
 //! assert_eq!(outcome.violation, None);
 //! ```
 
+mod driver;
 mod fleet;
 mod focus;
 mod invariant;
@@ -37,6 +38,10 @@ mod trace;
 mod violation;
 mod world;
 
+pub use driver::{
+    DRIVER_HUNTED, DRIVER_MUTANTS, DriverChange, DriverFocus, DriverHunt, DriverMutant, DriverOutcome,
+    DriverRun, DriverSeed, Reached, driver_failure, driver_hunted, driver_table,
+};
 pub use fleet::{Fleet, Hunt, Run};
 pub use focus::Focus;
 pub use invariant::Invariant;

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
+use tenure_sim::{
+    DRIVER_HUNTED, DRIVER_MUTANTS, DriverMutant, DriverSeed, driver_failure, driver_hunted, driver_table,
+};
 use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, table};
 
 use args::{Args, Command};
@@ -39,6 +42,9 @@ fn main() -> ExitCode {
         Command::Run => run(&args),
         Command::Replay => replay(&args),
         Command::Mutants => mutants(&args),
+        Command::Driver => driver(&args),
+        Command::DriverReplay => driver_replay(&args),
+        Command::DriverMutants => driver_mutants(&args),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -129,6 +135,52 @@ fn mutants(args: &Args) -> bool {
             say!("{}", failure(&seed, violation, config, None));
         }
         good &= run.violations.is_empty();
+    }
+    say!("{}", if good { "every mutant was caught by its invariant" } else { "FAILED" });
+    good
+}
+
+fn driver(args: &Args) -> bool {
+    let run = fleet(args).run_driver(args.first, args.seeds, args.driver_focus);
+    for (number, violation, config) in run.violations.iter().take(FAILURES_SHOWN) {
+        say!("{}", driver_failure(*number, args.driver_focus, violation, config, None));
+    }
+    say!("{}", driver_table(&run));
+    let good = run.violations.is_empty();
+    say!("{}", if good { "all invariants held" } else { "FAILED" });
+    good
+}
+
+fn driver_replay(args: &Args) -> bool {
+    let mut seed = DriverSeed::new(args.first).minutes(args.minutes).focus(args.driver_focus).readable();
+    if let Some(mutant) = args.driver_mutant {
+        seed = seed.with(mutant);
+    }
+    let outcome = seed.run();
+    say!("{}", outcome.config);
+    for line in &outcome.lines {
+        say!("{line}");
+    }
+    say!("trace {:016x}", outcome.hash);
+    match &outcome.violation {
+        None => say!("all invariants held"),
+        Some(violation) => {
+            say!("{}", driver_failure(args.first, args.driver_focus, violation, "", args.driver_mutant));
+        }
+    }
+    outcome.violation.is_none()
+}
+
+/// Hunts every mutant of the driver.
+fn driver_mutants(args: &Args) -> bool {
+    let fleet = fleet(args);
+    let is_chosen = |it: &&DriverMutant| args.driver_mutant.is_none_or(|mutant| mutant.name == it.name);
+    let mut good = true;
+    say!("{DRIVER_HUNTED}");
+    for mutant in DRIVER_MUTANTS.iter().filter(is_chosen) {
+        let hunt = fleet.hunt_driver(mutant, args.first, args.seeds);
+        say!("{}", driver_hunted(&hunt, args.first));
+        good &= hunt.caught.is_some();
     }
     say!("{}", if good { "every mutant was caught by its invariant" } else { "FAILED" });
     good

@@ -95,7 +95,7 @@ pub fn hunted(hunt: &Hunt, first: u64) -> String {
 }
 
 /// A number with commas between the thousands.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -27,6 +27,11 @@ impl<E> Agenda<E> {
         self.heap.push(DueEvent { at, number: self.count, event });
     }
 
+    /// Time of the earliest event.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|due| due.at)
+    }
+
     /// Removes the earliest event.
     pub(crate) fn pop(&mut self) -> Option<(u64, E)> {
         self.heap.pop().map(|due| (due.at, due.event))

@@ -1,0 +1,67 @@
+//! Futures of the driver, as users poll them: with a bound, and dropped at any poll.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use super::world::{DriverWorld, world};
+use crate::Invariant;
+
+/// Awaits a future that must resolve within `limit`, counted from the end of the last trouble of its process.
+pub(super) async fn bounded<T>(
+    process: usize,
+    what: &'static str,
+    limit: u64,
+    future: impl Future<Output = T>,
+) -> T {
+    let done = Rc::new(Cell::new(false));
+    let resolved = Resolved(Rc::clone(&done));
+    world().after(limit, move |world| check(world, process, what, limit, done));
+    let output = future.await;
+    drop(resolved);
+    output
+}
+
+/// Marks a future as resolved or dropped.
+struct Resolved(Rc<Cell<bool>>);
+
+impl Drop for Resolved {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
+}
+
+fn check(world: &Rc<DriverWorld>, process: usize, what: &'static str, limit: u64, done: Rc<Cell<bool>>) {
+    let (alive, troubled_until) = world.process(process, |it| (it.alive, it.troubled_until));
+    if done.get() || !alive {
+        return;
+    }
+    let due = troubled_until + limit;
+    if let Some(more) = due.checked_sub(world.now.get()).filter(|more| *more > 0) {
+        return world.after(more, move |world| check(world, process, what, limit, done));
+    }
+    let millis = limit / crate::time::MILLI;
+    let sentence = format!("{what} of process {process} has not resolved within its bound of {millis} ms");
+    world.violate(Invariant::L7, sentence);
+}
+
+/// Polls a future up to `polls` times, and then drops it: `None`.
+pub(super) async fn dropped_at<T>(polls: u32, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            // The last poll is over: the future is dropped now.
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}

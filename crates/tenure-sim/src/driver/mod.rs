@@ -1,0 +1,37 @@
+//! The world of the driver.
+//!
+//! The production keeper, coordinator, leases, handles, observers and elections run here on one thread, under virtual time,
+//! on simulated machines and against a simulated store. The first world runs the protocol and re-implements everything
+//! around it; this one runs everything around it as users do. Threads become tasks: one of those that are ready runs at a
+//! time, the seed chooses which, and a task can be preempted in the middle of its code while all others go on.
+//!
+//! The oracle sees every belief, every write that the store applies, and every lock, in true time.
+
+mod bounded;
+mod clock;
+mod executor;
+mod faults;
+mod fleet;
+mod focus;
+mod host;
+mod kernel;
+mod machine;
+mod mutants;
+mod oracle;
+mod panics;
+mod plan;
+mod process;
+mod reached;
+mod report;
+mod seed;
+mod server;
+mod store;
+mod users;
+mod world;
+
+pub use fleet::{DriverHunt, DriverRun};
+pub use focus::DriverFocus;
+pub use mutants::{DRIVER_MUTANTS, DriverChange, DriverMutant};
+pub use reached::Reached;
+pub use report::{DRIVER_HUNTED, driver_failure, driver_hunted, driver_table};
+pub use seed::{DriverOutcome, DriverSeed};

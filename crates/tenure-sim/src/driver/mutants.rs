@@ -1,0 +1,244 @@
+//! Mutants of the driver, which test its oracle. Each neglects one duty of the driver, or replaces one rule of the
+//! protocol, and names the invariant that must catch it.
+
+use tenure::simulation::Duty;
+use tenure_core::machine::Rules;
+
+use super::DriverFocus;
+use crate::Invariant;
+
+/// One deliberate defect of the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverMutant {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// The defect in words.
+    pub replaces: &'static str,
+    /// The invariant that must catch it.
+    pub caught_by: Invariant,
+    /// The focus of the hunt.
+    pub focus: DriverFocus,
+    /// The changed part.
+    pub change: DriverChange,
+}
+
+/// The part that a mutant changes.
+#[derive(Clone, Copy, Debug)]
+pub enum DriverChange {
+    /// One duty of the driver.
+    Neglects(Duty),
+    /// One rule of the machine.
+    Rule(&'static dyn Rules),
+}
+
+impl DriverMutant {
+    /// The mutant with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        DRIVER_MUTANTS.iter().find(|mutant| mutant.name == name)
+    }
+}
+
+#[derive(Debug)]
+struct AnySecret;
+
+impl Rules for AnySecret {
+    fn knows_secret(&self, _: Option<[u8; 32]>, _: Option<[u8; 32]>) -> bool {
+        true
+    }
+}
+
+const fn neglects(
+    duty: Duty,
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    focus: DriverFocus,
+) -> DriverMutant {
+    DriverMutant { name, replaces, caught_by, focus, change: DriverChange::Neglects(duty) }
+}
+
+/// All mutants of the driver.
+pub const DRIVER_MUTANTS: &[DriverMutant] = &[
+    neglects(
+        Duty::TimeCalls,
+        "call-without-timeout",
+        "a call that hangs has no timeout",
+        Invariant::L7,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::TimeoutIsUnknown,
+        "timeout-is-refused",
+        "a call without an answer counts as refused",
+        Invariant::S11,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::PanicIsUnknown,
+        "panic-is-refused",
+        "a call that panicked counts as refused",
+        Invariant::S11,
+        DriverFocus::Panics,
+    ),
+    neglects(
+        Duty::CatchPanics,
+        "panic-ends-keeper",
+        "a panic of a call ends the keeper",
+        Invariant::P1,
+        DriverFocus::Panics,
+    ),
+    neglects(
+        Duty::ReadClockForEachInput,
+        "clock-read-once",
+        "an input counts from the instant at which the timer last fired",
+        Invariant::S2,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::MoveTimers,
+        "timer-stays",
+        "a timer does not move to an earlier instant",
+        Invariant::L4,
+        DriverFocus::Whole,
+    ),
+    neglects(
+        Duty::PollDespiteHints,
+        "hints-alone",
+        "a contender that listens to hints reads no more",
+        Invariant::L7,
+        DriverFocus::Hints,
+    ),
+    neglects(
+        Duty::BoundPacing,
+        "pacing-starves",
+        "each contender delays the writes of all",
+        Invariant::L4,
+        DriverFocus::Paced,
+    ),
+    neglects(
+        Duty::KeepUsedKeys,
+        "used-key-evicted",
+        "a key in use is forgotten",
+        Invariant::P1,
+        DriverFocus::Keys,
+    ),
+    neglects(
+        Duty::WatchCancelledAcquires,
+        "cancelled-acquire-forgotten",
+        "a cancelled acquire is not watched",
+        Invariant::S11,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::LatchAtRelease,
+        "release-without-latch",
+        "a release does not end the belief",
+        Invariant::S6,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::StopRenewingAtRelease,
+        "released-and-renewed",
+        "a released lease is renewed once more",
+        Invariant::S6,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::LatchAtLoss,
+        "loss-without-latch",
+        "a loss does not end the belief",
+        Invariant::S2,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::LatchWhenKeeperEnds,
+        "belief-without-keeper",
+        "the end of the keeper does not end the belief",
+        Invariant::S6,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::CountWork,
+        "work-uncounted",
+        "work under a lease is not counted",
+        Invariant::S6,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::TellDrained,
+        "drained-missed",
+        "the keeper does not learn that the work has ended",
+        Invariant::S11,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::WaitForWitness,
+        "request-before-witness",
+        "the first request does not wait for the witness",
+        Invariant::W1,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::KeepEarlyAnswers,
+        "early-answer-dropped",
+        "an answer that arrives before the witness is dropped",
+        Invariant::L7,
+        DriverFocus::None,
+    ),
+    neglects(
+        Duty::VerifyLocks,
+        "lock-unverified",
+        "a witness is named although its lock does not hold",
+        Invariant::S2,
+        DriverFocus::Witnesses,
+    ),
+    neglects(
+        Duty::ListNonceFirst,
+        "nonce-listed-late",
+        "a nonce is listed after its request",
+        Invariant::W1,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::LockWitnessUnderWork,
+        "witness-unlocked-under-work",
+        "the witness is unlocked while work goes on",
+        Invariant::W1,
+        DriverFocus::Witnesses,
+    ),
+    neglects(
+        Duty::RemoveWitnessBeforeReply,
+        "reply-before-witness-is-gone",
+        "a release is answered before its witness is gone",
+        Invariant::W1,
+        DriverFocus::Calm,
+    ),
+    neglects(
+        Duty::EndRequestsAtShutdown,
+        "shutdown-leaves-requests",
+        "a shutdown does not end requests that wait",
+        Invariant::L7,
+        DriverFocus::Shutdowns,
+    ),
+    neglects(
+        Duty::RefuseAfterShutdown,
+        "grant-after-shutdown",
+        "a request after a shutdown is granted",
+        Invariant::S11,
+        DriverFocus::Shutdowns,
+    ),
+    neglects(
+        Duty::OutliveHandles,
+        "keeper-ends-early",
+        "the keeper ends before it has vacated everything",
+        Invariant::S11,
+        DriverFocus::Calm,
+    ),
+    DriverMutant {
+        name: "any-secret",
+        replaces: "the secret of a handle is not compared",
+        caught_by: Invariant::K2,
+        focus: DriverFocus::Calm,
+        change: DriverChange::Rule(&AnySecret),
+    },
+];

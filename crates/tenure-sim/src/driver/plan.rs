@@ -1,0 +1,152 @@
+use std::time::Duration;
+
+use tenure_store::{Guarantees, Key, Reach, StoreClock};
+
+use super::DriverFocus;
+use crate::rng::Rng;
+use crate::swarm::Network;
+use crate::time::{MILLI, SECOND};
+
+/// The configuration of a seed: what exists, and which faults may strike. Chances are per thousand.
+#[derive(Clone, Debug)]
+pub(super) struct DriverPlan {
+    pub(super) focus: DriverFocus,
+    pub(super) machines: Vec<MachinePlan>,
+    /// The machine of each process.
+    pub(super) processes: Vec<usize>,
+    /// Number of concurrent users in a process.
+    pub(super) users: usize,
+    pub(super) keys: Vec<Key>,
+    pub(super) ttls: Vec<u64>,
+    network: Network,
+    healed: Network,
+    pub(super) guarantees: Guarantees,
+    pub(super) lies: bool,
+    /// True if one key has foreign bytes.
+    pub(super) foreign: bool,
+    pub(super) witnesses: bool,
+    /// True if locks of witnesses are lost at once, unseen.
+    pub(super) loses_locks: bool,
+    pub(super) keys_max: usize,
+    /// Mean time between two faults; zero for none.
+    pub(super) fault_every: u64,
+    pub(super) preemption: u32,
+    pub(super) preemption_most: u64,
+    pub(super) store_panics: u32,
+    pub(super) user_panics: u32,
+    pub(super) hint_loss: u32,
+    pub(super) unwatchable: u32,
+    pub(super) disk_failure: u32,
+    pub(super) slow_disk: u32,
+    pub(super) no_thread: u32,
+    /// Chance that a future of the driver is dropped at some poll.
+    pub(super) drops: u32,
+    /// Chance that an act of a user is a shutdown.
+    pub(super) shutdowns: u32,
+}
+
+/// The configuration of a machine.
+#[derive(Clone, Debug)]
+pub(super) struct MachinePlan {
+    /// Time since its boot at the start of the seed.
+    pub(super) boot: u64,
+    pub(super) rate: u64,
+    pub(super) wall_offset: u64,
+}
+
+impl DriverPlan {
+    pub(super) fn draw(rng: &mut Rng, focus: DriverFocus) -> Self {
+        let calm = focus.is_calm();
+        let paced = focus == DriverFocus::Paced || (focus == DriverFocus::None && rng.chance(100));
+        let machines = if focus == DriverFocus::Witnesses { 1 } else { rng.between(1, 3) };
+        let machines: Vec<_> = (0..machines).map(|_| MachinePlan::draw(rng)).collect();
+        let processes = rng.between(2, 4);
+        let processes = (0..processes).map(|_| rng.index(machines.len())).collect();
+        let keys = match focus {
+            DriverFocus::Keys => 6,
+            DriverFocus::Paced => 1,
+            _ => rng.between(1, 3),
+        };
+        let keys = (0..keys).map(|n| Key::parse(&format!("key-{n}")).expect("a key")).collect();
+        let ttls: Vec<u64> = if paced {
+            vec![10 * SECOND, 15 * SECOND]
+        } else {
+            let shortest = if calm { 3 } else { 2 };
+            (0..2).map(|_| rng.between(shortest, 8) * SECOND).collect()
+        };
+        let (least, most) = (ttls.iter().min().copied(), ttls.iter().max().copied());
+        let (least, most) = (least.unwrap_or(SECOND), most.unwrap_or(SECOND));
+        let mut network = Network::draw(rng, most);
+        let mut healed = network.clone();
+        healed.healed(least / 10);
+        if matches!(focus, DriverFocus::Calm | DriverFocus::Whole) {
+            network.calm(least / 10);
+            (network.request_loss, network.answer_loss) = (20, 20);
+        } else if calm {
+            network = healed.clone();
+        }
+        let some =
+            |rng: &mut Rng, most: u64| if calm || rng.chance(500) { 0 } else { rng.between(1, most) as u32 };
+        let mut guarantees = Guarantees::default();
+        guarantees.atomic_create = true;
+        guarantees.atomic_replace = true;
+        guarantees.linearizable_reads = true;
+        guarantees.keeps_acknowledged = true;
+        guarantees.unique_versions = true;
+        guarantees.reach = Reach::Network;
+        guarantees.clock = rng.pick(&[StoreClock::Nothing, StoreClock::Floors, StoreClock::Floors]);
+        guarantees.clock_tick = Duration::from_micros(1);
+        guarantees.watch = focus == DriverFocus::Hints || rng.chance(500);
+        guarantees.write_interval = if paced { Duration::from_secs(1) } else { Duration::from_millis(10) };
+        guarantees.value_max = 1 << 20;
+        let hints_fail = focus == DriverFocus::Hints;
+        Self {
+            focus,
+            machines,
+            processes,
+            users: if focus == DriverFocus::Paced { 12 } else { rng.between(1, 3) as usize },
+            keys,
+            ttls,
+            network,
+            healed,
+            guarantees,
+            lies: focus == DriverFocus::Liars,
+            foreign: !calm && rng.chance(200),
+            witnesses: focus == DriverFocus::Witnesses || rng.chance(700),
+            loses_locks: !calm && rng.chance(if focus == DriverFocus::Witnesses { 300 } else { 50 }),
+            keys_max: if focus == DriverFocus::Keys { 2 } else { 10_000 },
+            fault_every: if calm { 0 } else { rng.between(3, 30) * SECOND },
+            preemption: if calm { 0 } else { rng.pick(&[0, 2, 10]) },
+            preemption_most: rng.pick(&[MILLI, 50 * MILLI, 2 * SECOND]),
+            store_panics: if focus == DriverFocus::Panics { 30 } else { some(rng, 10) },
+            user_panics: if focus == DriverFocus::Panics { 100 } else { some(rng, 30) },
+            hint_loss: if hints_fail { 900 } else { some(rng, 500) },
+            unwatchable: some(rng, 500),
+            disk_failure: some(rng, 100),
+            slow_disk: some(rng, 100),
+            no_thread: some(rng, 50),
+            drops: if focus == DriverFocus::Whole { 0 } else { rng.pick(&[50, 200, 400]) },
+            shutdowns: if focus == DriverFocus::Shutdowns { 150 } else { rng.pick(&[0, 10, 30]) },
+        }
+    }
+
+    /// The network, before or after the end of all faults.
+    pub(super) fn network(&self, healed: bool) -> &Network {
+        if healed { &self.healed } else { &self.network }
+    }
+
+    pub(super) fn ttl_most(&self) -> u64 {
+        self.ttls.iter().max().copied().unwrap_or_default()
+    }
+}
+
+impl MachinePlan {
+    fn draw(rng: &mut Rng) -> Self {
+        Self {
+            boot: rng.between(1, 1_000_000) * SECOND,
+            // Two machines differ by less than the drift of a lease, one per cent.
+            rate: rng.between(996_000, 1_004_000),
+            wall_offset: rng.below(100_000),
+        }
+    }
+}
