@@ -16,6 +16,7 @@ const RARE: &[&str] = &[
     "slot-unseen",
     "slot-stamps-unread",
     "shows-older-leader",
+    "seen-by-another-clock",
 ];
 
 #[test]

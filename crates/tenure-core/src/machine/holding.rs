@@ -153,7 +153,8 @@ impl Holding {
         if at_once { self.renew_in_time(ctx) } else { STAY }
     }
 
-    /// Pause before the next call. Whatever delay the store asks for, there is another call before the work must stop.
+    /// Pause before the next call; `None` if it is too late for one. A delay that the store asks for does not move the call
+    /// beyond the last attempt.
     fn pause_after(&self, ctx: &Context<'_>, fault: Fault) -> Option<Duration> {
         let timing = &ctx.params.timing;
         let stop = self.deadline - timing.grace() - timing.margin();

@@ -35,7 +35,7 @@ pub(super) struct Leaving {
     seek_again: bool,
     /// True once a vacate was sent, or a call failed after the record had run out.
     tried: bool,
-    /// True if the end was told already, when the record had run out under work.
+    /// True if the end was reported already: the record had run out under work.
     told: bool,
 }
 
@@ -100,8 +100,8 @@ impl Leaving {
             return STAY;
         }
         let may_vacate = self.drained || ctx.rules.vacates_under_work();
-        // A process that stood still tries once all the same: contenders that have not seen the record for long would wait
-        // for its whole ttl. The write replaces the own record alone.
+        // After the record has run out, the machine still tries once to vacate it: contenders that have not seen the record
+        // for long would wait for its whole ttl. The write replaces the own record alone.
         if ctx.ambient.now >= self.until && (self.tried || !may_vacate) {
             return self.finish(ctx, Left::Lapsing);
         }

@@ -101,7 +101,7 @@ impl DriverWorld {
             Ok(Poll::Pending | Poll::Ready(())) => drop(future),
             Err(panic) => {
                 let said = panics::message(&*panic);
-                // The code of the driver may end by a panic of its own; simulated ones it must catch.
+                // Every panic that arrives here breaks P1: the driver catches those of foreign code, and has none of its own.
                 let what = match role {
                     ThreadRole::Keeper => "the keeper",
                     ThreadRole::User => "a future of the user",
@@ -154,5 +154,5 @@ fn lock(ready: &Mutex<BTreeSet<usize>>) -> std::sync::MutexGuard<'_, BTreeSet<us
     ready.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Number of tasks that can be in the middle of a poll at the same time.
+/// Maximum number of tasks that are preempted at the same time.
 const PREEMPTED_MAX: u32 = 3;

@@ -98,7 +98,7 @@ impl DriverWorld {
         });
     }
 
-    /// Kills the process, and starts another one on its machine later.
+    /// After a while, kills the process if it is alive, and starts another one on its machine.
     fn restart(self: &Rc<Self>, process: usize, span: u64) {
         let machine = self.process(process, |it| it.machine);
         self.after(span.min(5 * SECOND), move |world| {
@@ -109,7 +109,7 @@ impl DriverWorld {
         });
     }
 
-    /// Ends all faults.
+    /// Ends outages and cuts, and lets no new fault begin. Pauses last until their end; hints may still be lost.
     pub(super) fn heal(self: &Rc<Self>) {
         self.healed.set(true);
         self.server.borrow_mut().down = false;

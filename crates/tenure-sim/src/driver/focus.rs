@@ -60,7 +60,7 @@ impl DriverFocus {
         Self::ALL.iter().copied().find(|focus| focus.name() == name)
     }
 
-    /// True if no fault strikes.
+    /// True if no process, machine, connection or store fails. Single messages may be lost, and foreign code may panic.
     pub(super) fn is_calm(self) -> bool {
         !matches!(self, Self::None | Self::Witnesses | Self::Liars)
     }

@@ -35,7 +35,7 @@ impl Kernel {
         file.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// What a contender finds now.
+    /// Sighting of a contender that looks now.
     pub(super) fn sighting(&mut self, named: &Witness, nonce: Nonce) -> io::Result<Sighting> {
         let file = self.find(named)?;
         let mut seen = Sighting::default();
@@ -54,7 +54,7 @@ impl Kernel {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) machine: usize,
-    /// True if a lock is lost when its file is closed, as on an overlay, and nobody knows that of this file system.
+    /// True if no lock holds, as on an overlay, although `keeps_locks` is true.
     pub(super) loses_locks: bool,
 }
 

@@ -97,7 +97,7 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
     neglects(
         Duty::MoveTimers,
         "timer-stays",
-        "a timer does not move to an earlier instant",
+        "a timer that is set does not move",
         Invariant::L4,
         DriverFocus::Whole,
     ),
@@ -174,7 +174,7 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
     neglects(
         Duty::WaitForWitness,
         "request-before-witness",
-        "the first request does not wait for the witness",
+        "the first write does not wait for the witness",
         Invariant::W1,
         DriverFocus::Calm,
     ),

@@ -17,7 +17,7 @@ use super::{DriverFocus, Reached};
 use crate::Invariant;
 use crate::time::SECOND;
 
-/// What the oracle knows.
+/// State of the oracle.
 #[derive(Default)]
 pub(super) struct DriverOracle {
     beliefs: Vec<UserBelief>,
@@ -34,7 +34,7 @@ pub(super) struct DriverOracle {
 /// A grant, by its key and its token.
 pub(super) type GrantId = (Key, u64);
 
-/// A user that believes to hold a lease.
+/// A user that believes it holds a lease.
 struct UserBelief {
     process: usize,
     grant: GrantId,
@@ -277,7 +277,7 @@ impl DriverWorld {
             let (alive, troubled, bereft) =
                 self.process(grant.process, |it| (it.alive, it.troubled_until > now, it.keeper_killed));
             let local = self.machines[self.process(grant.process, |it| it.machine)].clock.local(now);
-            // After its ttl a record has run out for everybody who watches it: its holder tries once more, no longer.
+            // After its ttl a record has run out for every contender that watches it. Its holder tries one vacate and then stops.
             let lapsed = local >= grant.sent + grant.ttl_and_drift;
             let excused = grant.users > 0 || grant.is_handle || grant.works > 0 || waits || lapsed;
             if excused || !alive || troubled || bereft || !bounded {
@@ -287,7 +287,7 @@ impl DriverWorld {
             let since = *grant.unused_since.get_or_insert(now);
             if now - since > UNUSED_MIN.max(grant.belief * 6 / 10) {
                 let sentence = format!(
-                    "process {} was granted {} with token {}, nobody uses it, and it is not vacated",
+                    "process {} was granted {} with token {}, it has no user, and it is not vacated",
                     grant.process, id.0, id.1
                 );
                 return self.violate(Invariant::S11, sentence);

@@ -18,7 +18,7 @@ fn text(payload: &dyn Any) -> Option<&str> {
     text.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
-/// Keeps simulated panics from printing. Others print as usual.
+/// Keeps simulated panics, and all panics of a mutant, from printing.
 pub(super) fn be_quiet_about_simulated() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

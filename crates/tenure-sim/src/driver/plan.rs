@@ -28,7 +28,7 @@ pub(super) struct DriverPlan {
     /// True if locks of witnesses are lost at once, unseen.
     pub(super) loses_locks: bool,
     pub(super) keys_max: usize,
-    /// Mean time between two faults; zero for none.
+    /// Half of the longest time between two faults; zero for none.
     pub(super) fault_every: u64,
     pub(super) preemption: u32,
     pub(super) preemption_most: u64,

@@ -74,7 +74,7 @@ impl DriverWorld {
         })
     }
 
-    /// True if the process stands still now.
+    /// End of the pause of this process; `None` if it is not paused.
     pub(super) fn is_paused(&self, process: usize) -> Option<u64> {
         let now = self.now.get();
         self.process(process, |it| Some(it.paused_until).filter(|until| *until > now))

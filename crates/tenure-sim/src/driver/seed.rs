@@ -130,7 +130,7 @@ impl DriverSeed {
     }
 }
 
-/// Looks for grants that nobody uses, again and again.
+/// Checks every 500 ms that no grant stays unused.
 fn look_for_unused(world: &Rc<DriverWorld>) {
     world.judge_unused();
     world.after(500 * MILLI, look_for_unused);

@@ -67,7 +67,7 @@ pub(super) struct AppliedWrite<'a> {
     pub(super) process: usize,
     pub(super) key: &'a Key,
     pub(super) write: &'a Write,
-    /// The record before it, and whether the entry was no record at all.
+    /// The entry before it; `Err` if it was no record.
     pub(super) before: Option<Result<Arc<Record>, ()>>,
     /// The record that it left, if it is one.
     pub(super) record: Option<Arc<Record>>,
@@ -99,7 +99,7 @@ impl StoreServer {
     pub(super) fn deface(&mut self, key: Key) {
         self.made += 1;
         let version = Version::new(format!("foreign-{}", self.made));
-        self.entries.insert(key, StoredEntry { value: "a shopping list".into(), version, written: 0 });
+        self.entries.insert(key, StoredEntry { value: "foreign bytes".into(), version, written: 0 });
     }
 
     pub(super) fn watch(&mut self, prefix: Prefix) -> mpsc::UnboundedReceiver<()> {
@@ -264,7 +264,7 @@ impl DriverWorld {
         }
     }
 
-    /// Sends hints to those who watch the key. Some are lost, some are late.
+    /// Sends hints to the watchers of the key. Some are lost, some are late.
     fn hint(self: &Rc<Self>, key: &Key) {
         let mut server = self.server.borrow_mut();
         server.watchers.retain(|watcher| !watcher.hints.is_closed());

@@ -416,7 +416,7 @@ impl User {
                     set_deadline(&handle);
                 }
                 Some(Err(error)) if error.kind() != ErrorKind::Lost => {}
-                // Lost, or unknown: the script stops.
+                // Lost, or the renewal was dropped: the script stops.
                 Some(Err(_)) | None => return deadline.set(0),
             }
         }
@@ -581,8 +581,9 @@ impl Future for CheckedWork<'_> {
     }
 }
 
-/// Number of polls before a future is dropped is less than this; otherwise it is dropped after some time.
+/// A future that is dropped by its polls gets fewer polls than this. One that is dropped after some time has this number
+/// in the counts.
 const LATER: u32 = 5;
 
-/// Longest time to connect: that of the driver, and a bit.
+/// Longest time to connect: the limit of the driver, and 2 s.
 const CONNECT_MAX: u64 = 32 * SECOND;

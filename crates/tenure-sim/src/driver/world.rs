@@ -28,7 +28,7 @@ pub(super) struct DriverWorld {
     pub(super) timers: RefCell<Timers>,
     pub(super) machines: Vec<Machine>,
     pub(super) processes: RefCell<Vec<DriverProcess>>,
-    /// DriverProcess of the running task.
+    /// Number of the process of the running task.
     pub(super) current: Cell<usize>,
     pub(super) server: RefCell<StoreServer>,
     pub(super) oracle: RefCell<DriverOracle>,
@@ -41,7 +41,7 @@ pub(super) struct DriverWorld {
     pub(super) mutant: Option<&'static DriverMutant>,
     /// Number of tasks that are preempted in the middle of a poll.
     pub(super) preempted: Cell<u32>,
-    /// True once all faults have ended.
+    /// True once no new fault begins.
     pub(super) healed: Cell<bool>,
     /// True once users start nothing new.
     pub(super) stopping: Cell<bool>,
@@ -72,7 +72,7 @@ pub(super) fn world() -> Rc<DriverWorld> {
     try_world().expect("a simulated process runs in a world")
 }
 
-/// True if a mutant runs on this thread: its panics are what it is hunted for.
+/// True if a mutant runs on this thread: the hunt expects its panics.
 pub(super) fn runs_mutant() -> bool {
     WORLD.with(|world| {
         world.try_borrow().is_ok_and(|world| world.as_ref().is_some_and(|world| world.mutant.is_some()))

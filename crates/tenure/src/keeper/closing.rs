@@ -25,7 +25,7 @@ impl Closing {
         self.replies.first().map(|(limit, _)| *limit)
     }
 
-    /// Everything is over: answers all callers. The first receives the errors.
+    /// Answers all callers, once all leases have ended. The first receives the errors.
     pub(crate) fn reply_to_all(&mut self) {
         for (_, reply) in self.replies.drain(..) {
             let _ = reply.send(std::mem::take(&mut self.errors));
@@ -34,7 +34,7 @@ impl Closing {
 }
 
 impl Keeper {
-    /// Answers the callers of a shutdown that has taken too long. The keeper continues to vacate, as far as no work runs.
+    /// Answers the callers whose limit has passed. The keeper continues to vacate leases whose work has ended.
     pub(crate) fn close_in_time(&mut self, now: Instant) {
         let Some(closing) = &mut self.closing else { return };
         let due = closing.replies.iter().take_while(|(limit, _)| *limit <= now).count();

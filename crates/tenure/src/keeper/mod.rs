@@ -115,7 +115,7 @@ pub(crate) struct Keeper {
 /// An event for the keeper.
 enum Happening {
     Command(Command),
-    /// Every handle is dropped.
+    /// Every `KeeperHandle` is dropped.
     NoMoreCommands,
     /// A call has ended; `None` if it belonged to no lease.
     CallEnded(Option<EndedCall>),
@@ -606,7 +606,8 @@ impl Keeper {
         self.maybe_closed();
     }
 
-    /// Keeps a lapsed lease again: its work has ended, or cannot be stopped, and perhaps no contender was granted yet.
+    /// Keeps a lapsed lease again: its work has ended or cannot be stopped, and perhaps no contender has been granted the
+    /// lease yet.
     fn resume_lapsed(&mut self, id: LeaseId) {
         let Some(entry) = self.lapsed.remove(&id) else { return };
         self.make_room_for(&entry.key);

@@ -1,5 +1,4 @@
-/// A duty of the driver, with the harm that its neglect does. The simulation shows that harm: each of its mutants of the
-/// driver neglects one duty.
+/// A duty of the driver, with the harm that its neglect does. The simulation shows that harm: for each duty, one mutant neglects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Duty {
@@ -18,7 +17,7 @@ pub enum Duty {
     MoveTimers,
     /// A contender that listens to hints reads all the same. A hint may be lost.
     PollDespiteHints,
-    /// A renewal that waits for the store's write interval waits once, however many contenders write.
+    /// A write waits for at most one write interval of the store, however many contenders write.
     BoundPacing,
     /// The keeper remembers a key as long as a lease needs it.
     KeepUsedKeys,
@@ -36,7 +35,7 @@ pub enum Duty {
     CountWork,
     /// The end of the last work is reported to the keeper, which waits for it.
     TellDrained,
-    /// The first request waits for the witness, which its record names.
+    /// The first write waits for the witness that its record names.
     WaitForWitness,
     /// An answer that arrives before the witness is kept.
     KeepEarlyAnswers,

@@ -2,7 +2,7 @@
 //!
 //! The driver (keeper, coordinator, leases, observers) needs threads, random numbers and local files. With the feature
 //! `simulation`, a program can provide them for a thread: the crate `tenure-sim` runs the driver under virtual time that
-//! way. Without the feature there is no simulated host, and the compiler removes every question for one.
+//! way. Without the feature there is no simulated host, and the compiler removes every call to one.
 //!
 //! Not part of the public interface.
 #![cfg_attr(not(feature = "simulation"), allow(unreachable_pub, reason = "the simulation exports it"))]
@@ -30,7 +30,7 @@ thread_local! {
     static HOST: RefCell<Option<Rc<dyn SimulatedHost>>> = const { RefCell::new(None) };
 }
 
-/// Provides this host for all driver code of this thread; `None` ends it.
+/// Provides this host for all driver code of this thread; `None` removes it.
 #[cfg(feature = "simulation")]
 pub fn install(host: Option<Rc<dyn SimulatedHost>>) {
     HOST.with(|installed| *installed.borrow_mut() = host);
@@ -51,7 +51,7 @@ pub(crate) fn simulated<T>(_: impl FnOnce(&dyn SimulatedHost) -> T) -> Option<T>
     None
 }
 
-/// True if the driver does this duty. A mutant of the simulation neglects exactly one.
+/// True if the driver does this duty. A mutant of the simulation neglects at most one.
 #[inline]
 pub(crate) fn does(duty: Duty) -> bool {
     simulated(|host| host.neglects(duty)) != Some(true)
@@ -63,7 +63,7 @@ pub(crate) fn preemption_point() {
     simulated(|host| host.preempt());
 }
 
-/// A copy of this handle with another secret: what a program knows that can read the record, and nothing else.
+/// A copy of this handle with another secret. A program that can only read the record could make it.
 #[cfg(feature = "simulation")]
 pub fn forged(handle: &crate::Handle) -> crate::Handle {
     handle.with_other_secret()

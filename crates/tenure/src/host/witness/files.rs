@@ -11,20 +11,18 @@ use tenure_store::BoxStream;
 use super::locked_file::LockedFile;
 use super::survivors::Survivors;
 
-/// A local directory of witnesses. The kernel's is [`WitnessDirectory`](super::directory::WitnessDirectory); the
-/// simulation has its own.
+/// A local directory of witnesses. The kernel has one, and the simulation has its own.
 pub trait WitnessFiles: fmt::Debug + Send + Sync {
     /// True if a lock is known to hold there as long as its holder lives.
     fn keeps_locks(&self) -> bool;
 
-    /// Creates a witness. It is locked before it has a name, and never gets another one. Whether the lock holds is for
-    /// the caller to check.
+    /// Creates a witness. It is locked before it has a name, and never gets another one. The caller checks that the lock holds.
     fn make(self: Arc<Self>, random: u128) -> io::Result<Box<dyn LockedFile>>;
 
     /// Sighting of the witness that a record names.
     fn try_look(&self, named: &Witness, nonce: Nonce) -> io::Result<Sighting>;
 
-    /// The same; after an error it is empty, and proves nothing.
+    /// Like [`try_look`](Self::try_look), but empty after an error. An empty sighting proves nothing.
     fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
         self.try_look(named, nonce).unwrap_or_default()
     }

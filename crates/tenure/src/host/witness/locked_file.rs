@@ -31,6 +31,6 @@ pub trait LockedFile: fmt::Debug + Send + Sync {
     /// Removes the file if it is the named one: no record names it any more.
     fn remove(&self) -> io::Result<()>;
 
-    /// Removes the file by its name alone: the inode may be what differs.
+    /// Removes the file by its name alone: its inode may differ from the named one.
     fn remove_by_name(&self) -> io::Result<()>;
 }

@@ -26,8 +26,8 @@ impl MappedFile {
         Self { directory, named: Arc::new(named), turn: AtomicUsize::new(0), lock_mapping }
     }
 
-    /// The file is opened anew each time. A descriptor that stays open could be closed by other code and refer to
-    /// another file, and a write through the mapping to a full disk raises a signal.
+    /// Writes a nonce into a slot of the ring. It opens the file anew each time. A descriptor that stays open could be
+    /// closed by other code and refer to another file, and a write through the mapping to a full disk raises a signal.
     fn write(&self, nonce: Nonce, turn: usize) -> io::Result<()> {
         let file = self.reopen(OFlags::WRONLY)?;
         let slot = nonce_ring::slot(&self.named.name, self.directory.device(), nonce);
@@ -66,7 +66,7 @@ impl LockedFile for MappedFile {
         self.write(nonce, 0)
     }
 
-    /// It is opened for writing, so that watchers are notified when the last process that has it dies.
+    /// The descriptor is opened for writing, so that watchers are notified when the last process that has it dies.
     fn share(&self, part: WitnessPart) -> io::Result<OwnedFd> {
         if !self.lock_mapping.is_here() {
             // A forked copy of the process holds nothing, and must not lock a file that contenders may have seen
