@@ -31,5 +31,5 @@ async fn the_newest_postgresql_keeps_the_contract_and_carries_leases() {
     let newest = PostgresSetup::new().kind(PostgresKind::Newest);
     let Some(database) = Database::alone_with(newest, "newest") else { return };
     database.keeps_the_contract(16, quota(10, 200) as usize).await;
-    database.carries_leases(4, Duration::from_secs(2)).await;
+    database.carries_leases(4, Duration::from_secs(4)).await;
 }
