@@ -217,7 +217,7 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
         Duty::EndRequestsAtShutdown,
         "shutdown-leaves-requests",
         "a shutdown does not end requests that wait",
-        Invariant::L7,
+        Invariant::S11,
         DriverFocus::Shutdowns,
     ),
     neglects(

@@ -27,6 +27,8 @@ pub(super) struct DriverOracle {
     pub(super) waiting: BTreeMap<(usize, Key), u32>,
     /// The greatest token that each coordinator has shown.
     pub(super) shown: BTreeMap<(u64, Key), u64>,
+    /// Time at which the shutdown of a coordinator had returned.
+    pub(super) shut_down: BTreeMap<u64, u64>,
     /// The greatest token of a write that the fenced value has confirmed.
     pub(super) fenced: BTreeMap<Key, u64>,
 }
@@ -63,6 +65,7 @@ impl Probe {
 /// The life of a grant.
 struct Grant {
     process: usize,
+    granted_at: u64,
     term: Nonce,
     /// Time of its holder's clock at which its last applied write was sent.
     sent: u64,
@@ -212,6 +215,7 @@ impl DriverWorld {
             let ttl = record.ttl.map(|ttl| ttl.as_duration()).unwrap_or_default();
             let grant = Grant {
                 process,
+                granted_at: self.now.get(),
                 term: record.term,
                 sent: applied.sent,
                 renewal_sent: self.now.get(),
@@ -318,6 +322,18 @@ impl DriverWorld {
         with: impl FnOnce(&mut GrantView<'_>) -> T,
     ) -> Option<T> {
         self.oracle.borrow_mut().grants.get_mut(id).map(|grant| with(&mut GrantView(grant)))
+    }
+
+    /// Checks a grant that a user has got: its coordinator was not shut down before.
+    pub(super) fn judge_granted(self: &Rc<Self>, process: usize, coordinator: u64, id: &GrantId) {
+        let oracle = self.oracle.borrow();
+        let (shut_down, grant) = (oracle.shut_down.get(&coordinator), oracle.grants.get(id));
+        if let (Some(shut_down), Some(grant)) = (shut_down, grant)
+            && grant.granted_at > *shut_down
+        {
+            let sentence = format!("process {process} was granted {} after its shutdown", id.0);
+            self.violate(Invariant::S11, sentence);
+        }
     }
 
     /// Checks after a release: its witness is gone before the answer.

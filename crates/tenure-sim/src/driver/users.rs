@@ -139,6 +139,9 @@ impl User {
             .await;
         self.connected.borrow_mut().take_if(|(current, _)| *current == id);
         if done.is_some() {
+            let world = world();
+            world.oracle.borrow_mut().shut_down.entry(id).or_insert(world.now.get());
+            drop(world);
             self.after_shutdown(&coordinator).await;
         }
     }
@@ -197,6 +200,7 @@ impl User {
             None => return self.note(3, format_args!("drops its acquire of {key}")),
         };
         let owned = self.own(&lease);
+        world().judge_granted(self.process, id, &owned.0);
         drop(waiting);
         self.use_lease(id, coordinator, lease, owned, ttl).await;
     }
