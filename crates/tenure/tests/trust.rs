@@ -147,7 +147,7 @@ impl Drop for Directory {
 
 /// Without a witness, because all contenders are in this process.
 fn request(coordinator: &Coordinator, name: &str) -> Request {
-    coordinator.lease(name).unwrap().ttl(Duration::from_secs(600)).without_witness().manual()
+    coordinator.lease(name).unwrap().ttl(Duration::from_secs(30)).without_witness().manual()
 }
 
 async fn hold(coordinator: &Coordinator, name: &str) -> Lease {
