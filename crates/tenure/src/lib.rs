@@ -21,8 +21,6 @@ mod set;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
-#[cfg(not(feature = "simulation"))]
-mod simulation;
 mod slots;
 pub mod store;
 mod trust;

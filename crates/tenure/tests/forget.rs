@@ -87,7 +87,8 @@ async fn a_record_that_is_not_vacant_is_kept_with_a_reason() {
         world.memory.overwrite(&key(name), fixture(name));
     }
     world.memory.overwrite(&key("foreign"), "{\"hello\":1}");
-    let _held = a.lease("held").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    // No keeper vacates the term of a handle.
+    let _held = a.lease("held").unwrap().ttl(TTL).acquire_handle().await.unwrap();
     let all = a.list(&Prefix::all()).await.unwrap();
     let mut kept = Vec::new();
     for name in &all {

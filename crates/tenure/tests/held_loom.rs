@@ -103,20 +103,20 @@ mod clock {
     pub(crate) use tenure::clock::{Clock, Instant};
 }
 
-/// Every duty is done: no model neglects one.
-mod simulation {
-    pub(crate) enum Duty {
-        CountWork,
-        TellDrained,
-        LockWitnessUnderWork,
-    }
-
-    pub(crate) fn does(_: Duty) -> bool {
-        true
-    }
-}
-
 mod host {
+    /// Every duty is done: no model neglects one.
+    pub(crate) mod simulation {
+        pub(crate) enum Duty {
+            CountWork,
+            TellDrained,
+            LockWitnessUnderWork,
+        }
+
+        pub(crate) fn does(_: Duty) -> bool {
+            true
+        }
+    }
+
     pub(crate) mod fork {
         /// No process forks in these models.
         #[derive(Clone, Copy, Debug)]

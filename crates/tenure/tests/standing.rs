@@ -30,7 +30,8 @@ fn fixture(name: &str) -> Vec<u8> {
 #[tokio::test]
 async fn on_a_store_with_ages_the_first_read_subtracts_the_elapsed_time() {
     let world = World::with_store_clock(StoreClock::Ages);
-    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    // No keeper vacates the term of a handle.
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire_handle().await.unwrap();
     world.clock.advance(Duration::from_secs(4));
     let b = world.process("b").await;
     let seen = b.observe("k").await.unwrap();
@@ -46,7 +47,7 @@ async fn on_a_store_with_ages_the_first_read_subtracts_the_elapsed_time() {
 #[tokio::test]
 async fn on_a_store_without_ages_the_first_read_cannot_judge_and_the_next_counts_from_it() {
     let world = World::new();
-    let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire_handle().await.unwrap();
     world.clock.advance(Duration::from_secs(4));
     let b = world.process("b").await;
     let first = b.observe("k").await.unwrap().standing;

@@ -1,6 +1,6 @@
 use tenure_core::record::Nonce;
 
-use crate::simulation::simulated;
+use crate::host::simulation::simulated;
 
 /// The kernel's random number generator. A generator seeded in this process would not do: a cloned virtual machine has
 /// the same seed.

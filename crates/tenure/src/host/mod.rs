@@ -9,6 +9,7 @@ pub(crate) mod inotify;
 pub(crate) mod logbook;
 pub(crate) mod pause;
 mod process_holder;
+pub(crate) mod simulation;
 mod this_process;
 pub(crate) mod verdicts;
 pub(crate) mod witness;

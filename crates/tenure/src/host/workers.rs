@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_store::{Reason, StoreError};
 use tokio::sync::oneshot;
 
-use crate::simulation::simulated;
+use crate::host::simulation::simulated;
 
 /// A few threads that wait for the disk in place of the keeper.
 ///

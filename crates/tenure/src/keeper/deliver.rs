@@ -12,7 +12,7 @@ use super::lease_entry::LeaseEntry;
 use super::recorder::EventReport;
 use super::reporter::Report;
 use super::{Keeper, ReplyTo, SHUTDOWN_MAX, logbook_client};
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 use crate::{Error, ErrorKind};
 
 impl Keeper {

@@ -15,7 +15,7 @@ use super::lease_entry::LeaseEntry;
 use super::reporter::Report;
 use super::{Keeper, ReplyTo};
 use crate::clock::Instant;
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 use crate::trust::breach::{self, Breach};
 use crate::{Error, ErrorKind};
 

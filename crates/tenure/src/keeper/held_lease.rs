@@ -14,8 +14,8 @@ use super::belief_mirror::BeliefMirror;
 use super::lease_state::{LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
 use crate::host::fork::ForkGuard;
+use crate::host::simulation::{Duty, does};
 use crate::host::witness;
-use crate::simulation::{Duty, does};
 use crate::{Error, ErrorKind};
 
 /// State that a lease and its keeper share.

@@ -13,7 +13,7 @@ use super::deadlines::Deadlines;
 use super::logbook_client::LogbookClient;
 use super::recorder::Operation;
 use crate::clock::Instant;
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 use crate::store::caught::Caught;
 
 /// Pending calls on the store.

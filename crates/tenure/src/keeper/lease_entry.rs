@@ -12,8 +12,8 @@ use super::held_lease::HeldLease;
 use super::{LastError, ReplyTo};
 use crate::Error;
 use crate::clock::Instant;
+use crate::host::simulation::{Duty, does, simulated};
 use crate::host::witness::Lock;
-use crate::simulation::{Duty, does, simulated};
 
 /// Progress of a lease's witness. The keeper sends no write before the witness exists, because the record names it.
 #[derive(Debug, Default)]

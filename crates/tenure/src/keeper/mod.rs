@@ -47,7 +47,7 @@ use tokio::sync::mpsc;
 use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::host::fork::ForkGuard;
-use crate::simulation::{Duty, does, preemption_point, simulated};
+use crate::host::simulation::{Duty, does, preemption_point, simulated};
 use crate::trust::Trust;
 use background::Background;
 use closing::Closing;

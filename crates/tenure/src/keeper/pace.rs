@@ -7,7 +7,7 @@ use tenure_store::{BoxFuture, Key};
 
 use super::Keeper;
 use crate::clock::Instant;
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 
 impl Keeper {
     /// Time for which a write of this key waits for the store's write interval.

@@ -9,7 +9,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::Event;
 use super::recorder::{AttemptReport, EventReport, Recorder};
-use crate::simulation::simulated;
+use crate::host::simulation::simulated;
 use crate::store::caught::caught;
 
 /// Passes reports to the user's recorder and to tracing on a separate thread, so that the keeper never waits for them

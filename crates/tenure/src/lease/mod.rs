@@ -26,9 +26,9 @@ pub use request::Request;
 pub use work_guard::WorkGuard;
 
 use crate::fence::{Fenced, IdempotencyKey};
+use crate::host::simulation::{Duty, does};
 use crate::host::witness::WitnessPart;
 use crate::keeper::{Command, Event, EventReport, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
-use crate::simulation::{Duty, does};
 use crate::{Error, ErrorKind};
 
 /// A granted lease. Share it by reference. Dropping it releases it.

@@ -1,5 +1,3 @@
-#![cfg(feature = "simulation")]
-
 use std::sync::Weak;
 
 use tenure_core::Instant;

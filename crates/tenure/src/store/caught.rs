@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use tenure_store::{BoxFuture, BoxStream};
 
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 
 /// A future or stream whose panics become answers, while it is polled and when it is dropped.
 ///

@@ -6,7 +6,7 @@ use tenure_store::{
     Scratch, Store, StoreError, StoreFuture, Version, Write,
 };
 
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 use crate::store::caught::{Caught, Panicked, caught};
 
 /// A store whose panics become answers. All calls of the keeper and the observers go through it.

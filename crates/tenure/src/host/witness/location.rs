@@ -12,7 +12,7 @@ use super::lock::Lock;
 use super::machine_dirs::MachineDirs;
 use super::survivors::Survivors;
 use crate::clock::boot_id;
-use crate::simulation::simulated;
+use crate::host::simulation::simulated;
 
 /// Directories of the witnesses of a store on this machine.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use tenure_core::record::{Nonce, Witness};
 use super::WitnessPart;
 use super::files::WitnessFiles;
 use super::locked_file::LockedFile;
-use crate::simulation::{Duty, does};
+use crate::host::simulation::{Duty, does};
 
 /// The lock on this holder's own witness. The file stays when it is dropped: unlocked, it proves to contenders that the
 /// holder is dead.
