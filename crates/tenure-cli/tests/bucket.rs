@@ -86,7 +86,7 @@ fn status_shows_the_requests_of_a_lease_and_no_money_without_a_known_price() {
     let told = place.tenure(&["status", "x", "--cost", "--json"]).json();
     assert_eq!(
         (&told["cost"]["waiting"]["per_hour"], &told["cost"]["prices"]),
-        (&852.into(), &serde_json::Value::Null)
+        (&833.into(), &serde_json::Value::Null)
     );
     assert!(place.tenure(&["status", "x", "--json"]).json().get("cost").is_none());
 }

@@ -23,7 +23,7 @@ const RARE: &[&str] = &[
 fn mutants_are_caught_by_their_invariant() {
     let fleet = Fleet { minutes: 30, ..Fleet::new() };
     for mutant in MUTANTS.iter().filter(|mutant| !RARE.contains(&mutant.name)) {
-        let hunt = fleet.hunt(mutant, 0, 12);
+        let hunt = fleet.hunt(mutant, 0, 40);
         let (_, violation) = hunt.caught.unwrap_or_else(|| panic!("{} survived", mutant.name));
         assert_eq!(violation.invariant, mutant.caught_by, "{}: {}", mutant.name, violation.sentence);
     }

@@ -328,9 +328,9 @@ pub trait Rules: fmt::Debug + Send + Sync {
     }
 
     /// Time of a contender's next read of a held record: when the next renewal is `due` by the rhythm of the holder,
-    /// and without a rhythm after the usual pause. It decides nothing but when to read.
-    fn next_look(&self, due: Option<Instant>, now: Instant, records: Ttl, jitter: u32) -> Instant {
-        due.unwrap_or_else(|| now + self.poll_after(records, jitter))
+    /// and without a rhythm after the usual pause since the latest read was `sent`. It decides nothing but when to read.
+    fn next_look(&self, due: Option<Instant>, sent: Instant, records: Ttl, jitter: u32) -> Instant {
+        due.unwrap_or_else(|| sent + self.poll_after(records, jitter))
     }
 
     /// Pause between two reads without a rhythm: at most three reads per ttl of the record. Jitter shortens it a
@@ -441,10 +441,16 @@ fn duration_of(micros: u128) -> Duration {
 /// Least slack between the clocks of a store and a machine.
 const SLACK_MIN: Duration = Duration::from_secs(60);
 
-/// Longest pause between two reads without a rhythm: at most three reads per ttl of the record, even if jitter takes
-/// away a tenth.
+/// Longest time from one read to the next, with and without a rhythm, counted from when they are sent: without a rhythm at
+/// most three reads per ttl of the record, even if jitter takes away a tenth.
 pub(crate) fn poll_period(records: Ttl) -> Duration {
     records.as_duration() * 3 / 8
+}
+
+/// Shortest pause between an answer and the next read, however long the answer took. It is so short that also the slowest
+/// read is followed by another one in time.
+pub(crate) fn shortest_pause(records: Ttl) -> Duration {
+    poll_period(records) / 8
 }
 
 /// Makes a duration up to a half shorter.

@@ -126,7 +126,7 @@ impl Rules for WaitsTooLong {
 pub(super) struct PollsTooOften;
 
 impl Rules for PollsTooOften {
-    fn next_look(&self, _: Option<Instant>, now: Instant, records: Ttl, _: u32) -> Instant {
-        now + records.as_duration() / 30
+    fn next_look(&self, _: Option<Instant>, sent: Instant, records: Ttl, _: u32) -> Instant {
+        sent + records.as_duration() / 30
     }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tenure_store::{Expect, StoreClock, Version};
 
 use super::pace::is_remote;
+use super::rhythm::Answer;
 use super::{Seeking, resumed_term};
 use crate::Instant;
 use crate::machine::context::Context;
 use crate::machine::outlived::AfterRunOut;
-use crate::machine::rules::{Doubt, Due, Floor};
+use crate::machine::rules::{Doubt, Due, Floor, shortest_pause};
 use crate::machine::stage::{Next, STAY, earliest};
 use crate::machine::{
     AcquireMode, Content, Denied, Effect, HeldBy, Patience, Purpose, Remaining, Seen, writes,
@@ -206,13 +207,13 @@ impl Seeking {
         let FoundRecord { seen, record, .. } = found;
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
         let hinted = self.pace.waits_for(record);
-        self.rhythm.saw(record, (seen.returned, hinted), ttl, ctx.ambient.jitter);
-        // If the store knows the age of a version, the time of the read does not matter. Many contenders would all read at
-        // the same time; at random times, one of them reads just after each renewal anyway.
-        let in_phase = ctx.params.store_clock < StoreClock::Ages && !self.pace.is_in_crowd();
-        let due = self.rhythm.due().filter(|_| in_phase);
-        let look = ctx.rules.next_look(due, ctx.ambient.now, ttl, ctx.ambient.jitter);
-        self.next = earliest(Some(look), latest);
+        let in_crowd = self.pace.is_in_crowd();
+        let answer = Answer { sent: seen.sent, returned: seen.returned, hinted, in_crowd };
+        self.rhythm.saw(record, answer, ttl, ctx.ambient.jitter);
+        // If the store knows the age of a version, the time of the read does not matter.
+        let due = self.rhythm.due().filter(|_| ctx.params.store_clock < StoreClock::Ages);
+        let look = ctx.rules.next_look(due, seen.sent, ttl, ctx.ambient.jitter);
+        self.next = earliest(Some(look.max(ctx.ambient.now + shortest_pause(ttl))), latest);
         if std::mem::take(&mut self.pace.overtaken) {
             self.next = earliest(self.next, self.pace.look_soon(ctx, seen.sent));
         }
