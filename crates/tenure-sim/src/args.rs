@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Driver,
     DriverReplay,
     DriverMutants,
+    Failover,
 }
 
 pub(crate) const HELP: &str = "\
@@ -40,7 +41,11 @@ without the debug assertions of that profile it refuses to run (78).
                       the same in the world of the driver: the production keeper, coordinator, leases, handles, observers
                       and elections under virtual time
 
+  tenure-sim failover measure the time from the end of a holder to the next grant, with the rule for a contender's reads
+                      next to the one before it, and the reads of a crowd; fails if a goal is missed
+
   --seeds N     number of seeds to run                                     (40000)
+                (failover: number of holders that end in each situation    (2000)
   --budget N    largest number of seeds that each mutant may need          (40000)
   --seed N      the first seed, or the one to replay                       (0)
   --minutes N   simulated minutes during which faults strike in a seed     (60)
@@ -74,6 +79,7 @@ impl Args {
                 Some("mutants") => Command::DriverMutants,
                 Some(other) => return Err(format!("{other:?} is not a command of the driver")),
             },
+            Some("failover") => Command::Failover,
             Some("--help" | "-h" | "help") => return Ok(None),
             Some(other) => return Err(format!("{other:?} is not a command")),
             None => return Err("a command is missing".to_owned()),
@@ -89,15 +95,19 @@ impl Args {
             driver_focus: DriverFocus::None,
             driver_mutant: None,
         };
-        if command.is_of_driver() {
+        if command.is_of_driver() || command == Command::Failover {
             parsed.seeds = DRIVER_SEEDS;
         }
         let mut said_seed = false;
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
             match flag.as_str() {
-                "--seeds" if matches!(command, Command::Run | Command::Driver) => {
+                "--seeds" if matches!(command, Command::Run | Command::Driver | Command::Failover) => {
                     parsed.seeds = number(&flag, &value()?, 1)?
+                }
+                "--help" | "-h" => return Ok(None),
+                other if command == Command::Failover => {
+                    return Err(format!("{other:?} is not an option of this command"));
                 }
                 "--budget" if matches!(command, Command::Mutants | Command::DriverMutants) => {
                     parsed.seeds = number(&flag, &value()?, 1)?
@@ -130,7 +140,6 @@ impl Args {
                     parsed.mutant =
                         Some(Mutant::named(&name).ok_or_else(|| format!("{name:?} is not a mutant"))?);
                 }
-                "--help" | "-h" => return Ok(None),
                 other => return Err(format!("{other:?} is not an option of this command")),
             }
         }
@@ -186,6 +195,7 @@ mod tests {
             "replay --seed -1",
             "mutants --mutant nothing",
             "mutants --workers 0",
+            "failover --seed 1",
         ] {
             assert!(!parse(line).unwrap_err().is_empty(), "{line}");
         }

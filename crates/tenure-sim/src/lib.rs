@@ -20,6 +20,7 @@
 //! ```
 
 mod driver;
+mod failover;
 mod fleet;
 mod focus;
 mod invariant;
@@ -42,6 +43,7 @@ pub use driver::{
     DRIVER_HUNTED, DRIVER_MUTANTS, DriverChange, DriverFocus, DriverHunt, DriverMutant, DriverOutcome,
     DriverRun, DriverSeed, Reached, driver_failure, driver_hunted, driver_table,
 };
+pub use failover::{Crowd, Goals, Reads, Situation, Takeovers, crowd, failover};
 pub use fleet::{Fleet, Hunt, Run};
 pub use focus::Focus;
 pub use invariant::Invariant;

@@ -1,4 +1,4 @@
-//! The command: `run`, `replay` and `mutants`.
+//! The command: `run`, `replay`, `mutants` and `failover`.
 
 mod args;
 
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Driver => driver(&args),
         Command::DriverReplay => driver_replay(&args),
         Command::DriverMutants => driver_mutants(&args),
+        Command::Failover => failover(&args),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -183,6 +184,14 @@ fn driver_mutants(args: &Args) -> bool {
         good &= hunt.caught.is_some();
     }
     say!("{}", if good { "every mutant was caught by its invariant" } else { "FAILED" });
+    good
+}
+
+/// Measures takeovers, and the reads of a crowd.
+fn failover(args: &Args) -> bool {
+    let (table, good) = tenure_sim::failover(args.seeds);
+    say!("{table}");
+    say!("{}", if good { "every goal was met" } else { "FAILED" });
     good
 }
 
