@@ -186,6 +186,16 @@ fn witnesses(scratch: &Scratch) -> usize {
     witness_paths(scratch).len()
 }
 
+/// The name of the witness in the record of a held lease.
+async fn named_witness(coordinator: &Coordinator, name: &str) -> String {
+    let record = coordinator.record(name).await.unwrap().expect("it is held");
+    record.witness.as_ref().expect("it names a witness").name.clone()
+}
+
+fn exists(scratch: &Scratch, witness: &str) -> bool {
+    witness_paths(scratch).iter().any(|path| path.file_name().is_some_and(|name| name == witness))
+}
+
 /// The witnesses in the store's directory and in the machine's.
 fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
     let directories = [Some(scratch.0.clone()), machine_witnesses()].into_iter().flatten();
@@ -501,9 +511,11 @@ fn holders_and_unsuccessful_contenders_leave_no_file_behind() {
         for _ in 0..50 {
             let lease = request(&a, "k").acquire().await.unwrap();
             assert_eq!(request(&b, "k").try_acquire().await.unwrap_err().kind(), ErrorKind::Held);
-            assert_eq!(witnesses(&scratch), 1, "that of the holder");
+            let named = named_witness(&a, "k").await;
+            assert!(exists(&scratch, &named), "that of the holder");
             lease.release().await.unwrap();
-            assert_eq!(witnesses(&scratch), 0, "it is deleted when the release returns");
+            assert!(!exists(&scratch, &named), "it is deleted when the release returns");
+            assert!(witnesses(&scratch) <= 1, "only the spare one of {a:?} is left");
         }
         // Nor does a contender that gives up midway, or a dropped lease.
         for _ in 0..10 {
@@ -512,6 +524,41 @@ fn holders_and_unsuccessful_contenders_leave_no_file_behind() {
         a.shutdown().await.unwrap();
         assert_eq!(witnesses(&scratch), 0);
     });
+}
+
+#[test]
+fn a_process_that_acquires_again_has_a_witness_ready_which_lists_nothing_and_leaves_none_behind() {
+    let scratch = Scratch::new("witness-spare");
+    block_on(async {
+        let coordinator = connect(&scratch).await;
+        let first = request(&coordinator, "k").acquire().await.unwrap();
+        first.release().await.unwrap();
+        assert_eq!(witnesses(&scratch), 0, "most processes acquire one lease");
+        let second = request(&coordinator, "k").acquire().await.unwrap();
+        wait_until("there is a spare one", || witnesses(&scratch) == 2);
+        second.release().await.unwrap();
+        let spare = witness_paths(&scratch).remove(0);
+        let ring = std::fs::read(&spare).unwrap();
+        assert!(ring[24..].iter().all(|byte| *byte == 0), "it lists at most the nonce of its trial");
+        let third = request(&coordinator, "k").acquire().await.unwrap();
+        assert_eq!(spare.file_name().unwrap().to_str(), Some(&*named_witness(&coordinator, "k").await));
+        drop(third);
+        coordinator.shutdown().await.unwrap();
+        assert_eq!(witnesses(&scratch), 0);
+    });
+}
+
+#[test]
+fn a_spare_witness_is_removed_when_the_last_coordinator_is_dropped() {
+    let scratch = Scratch::new("witness-spare-drop");
+    block_on(async {
+        let coordinator = connect(&scratch).await;
+        for _ in 0..3 {
+            request(&coordinator, "k").acquire().await.unwrap().release().await.unwrap();
+        }
+        wait_until("there is a spare one", || witnesses(&scratch) == 1);
+    });
+    wait_until("it is removed", || witnesses(&scratch) == 0);
 }
 
 #[test]

@@ -157,6 +157,10 @@ impl LockedFile for LockedWitness {
         Ok(())
     }
 
+    fn is_in_memory(&self) -> bool {
+        world().plan.witnesses_in_memory
+    }
+
     fn list_for_trial(&self, nonce: Nonce) -> io::Result<()> {
         self.list(nonce)
     }

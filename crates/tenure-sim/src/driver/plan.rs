@@ -25,6 +25,8 @@ pub(super) struct DriverPlan {
     /// True if one key has foreign bytes.
     pub(super) foreign: bool,
     pub(super) witnesses: bool,
+    /// True if witnesses are on a file system in memory, so that no disk is waited for when a nonce is listed.
+    pub(super) witnesses_in_memory: bool,
     /// True if locks of witnesses are lost at once, unseen.
     pub(super) loses_locks: bool,
     pub(super) keys_max: usize,
@@ -127,6 +129,7 @@ impl DriverPlan {
             no_thread: some(rng, 50),
             drops: if focus == DriverFocus::Whole { 0 } else { rng.pick(&[50, 200, 400]) },
             shutdowns: if focus == DriverFocus::Shutdowns { 150 } else { rng.pick(&[0, 10, 30]) },
+            witnesses_in_memory: rng.chance(300),
         }
     }
 

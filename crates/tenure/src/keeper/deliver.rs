@@ -32,6 +32,9 @@ impl Keeper {
                 {
                     self.background.run(remove);
                 }
+                if entry.witness.is_some() {
+                    self.witnesses.refill(self.entropy.nonce().to_bits());
+                }
                 let wanted = match entry.reply_to.take() {
                     Some(ReplyTo::Lease(reply)) => {
                         let granted = Granted {

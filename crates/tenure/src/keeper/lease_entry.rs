@@ -89,6 +89,14 @@ impl LeaseEntry {
         }
     }
 
+    /// Sets the witness that its records name; `None` if none could be created.
+    pub(crate) fn set_witness(&mut self, witness: Option<Lock>) {
+        if let Some(lock) = &witness {
+            self.machine.name_witness(Arc::clone(lock.named()));
+        }
+        self.witness = witness.map(Arc::new);
+    }
+
     /// Queues an error as the reply to the pending request.
     pub(crate) fn deny(&mut self, error: Error) {
         match self.reply_to.take() {

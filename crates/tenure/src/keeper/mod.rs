@@ -28,6 +28,7 @@ mod pace;
 mod recorder;
 mod reply_to;
 mod reporter;
+mod spare_witness;
 mod timers;
 mod weak_keeper;
 pub(crate) mod witnesses;
@@ -48,6 +49,7 @@ use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::host::fork::ForkGuard;
 use crate::host::simulation::{Duty, does, preemption_point, simulated};
+use crate::host::witness::Lock;
 use crate::trust::Trust;
 use background::Background;
 use closing::Closing;
@@ -60,7 +62,7 @@ use lease_entry::{LeaseEntry, WitnessSetup};
 use logbook_client::LogbookClient;
 use reporter::Report;
 use timers::Timers;
-use witnesses::{WitnessEvent, Witnesses};
+use witnesses::{NewWitness, WitnessEvent, Witnesses};
 
 pub(crate) use belief_mirror::BeliefMirror;
 pub(crate) use closing::SHUTDOWN_MAX;
@@ -216,6 +218,7 @@ impl Keeper {
                 Happening::NoMoreCommands => {
                     open = false;
                     self.release_all();
+                    self.retire_spare();
                 }
                 Happening::CallEnded(ended) => self.on_call_ended(ended),
                 Happening::Changed(key) => self.on_hint(&key, &Input::Changed),
@@ -319,6 +322,7 @@ impl Keeper {
                 let limit = self.clock.now() + SHUTDOWN_MAX;
                 self.closing.get_or_insert_default().wait(limit, reply);
                 self.release_all();
+                self.retire_spare();
                 self.maybe_closed();
             }
         }
@@ -388,13 +392,9 @@ impl Keeper {
     fn on_witness_event(&mut self, event: WitnessEvent) {
         match event {
             WitnessEvent::Made(id, made) => {
-                let made = made.map(Arc::new);
                 match self.leases.get_mut(&id) {
                     Some(entry) => {
-                        if let Some(lock) = &made {
-                            entry.machine.name_witness(Arc::clone(lock.named()));
-                        }
-                        entry.witness = made;
+                        entry.set_witness(made);
                         match std::mem::take(&mut entry.witness_setup) {
                             WitnessSetup::First => self.step(id, Input::Start),
                             WitnessSetup::Beside(Some(early)) => self.step(id, early),
@@ -402,15 +402,30 @@ impl Keeper {
                         }
                     }
                     // The request was cancelled.
-                    None => match made {
-                        Some(lock) => self.background.run(move || drop(lock.remove())),
-                        None => self.maybe_closed(),
-                    },
+                    None => self.remove_witness(made),
                 }
+            }
+            WitnessEvent::SpareMade(made) => {
+                let unneeded = self.witnesses.spare_made(made);
+                self.remove_witness(unneeded);
             }
             WitnessEvent::Seen { lease, witness, nonce, sighting } => {
                 self.on_sighting(lease, witness, nonce, sighting)
             }
+        }
+    }
+
+    /// Removes the spare witness: no further lease is granted.
+    fn retire_spare(&mut self) {
+        let spare = self.witnesses.retire_spare();
+        self.remove_witness(spare);
+    }
+
+    /// Removes a witness that no record names.
+    fn remove_witness(&mut self, witness: Option<Lock>) {
+        match witness {
+            Some(lock) => self.background.run(move || drop(lock.remove())),
+            None => self.maybe_closed(),
         }
     }
 
@@ -451,13 +466,20 @@ impl Keeper {
         }
         // A contender without a sighting of the key reads first.
         let reads_first = known.sightings.latest().is_none();
-        let makes_witness = witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits());
-        entry.witness_setup = if !makes_witness || !does(Duty::WaitForWitness) {
-            WitnessSetup::Done
-        } else if reads_first {
-            WitnessSetup::Beside(None)
+        let witness = if witnessed {
+            self.witnesses.provide(id, self.entropy.nonce().to_bits())
         } else {
-            WitnessSetup::First
+            NewWitness::None
+        };
+        entry.witness_setup = match witness {
+            NewWitness::Ready(lock) => {
+                entry.set_witness(Some(lock));
+                WitnessSetup::Done
+            }
+            NewWitness::Pending if !does(Duty::WaitForWitness) => WitnessSetup::Done,
+            NewWitness::Pending if reads_first => WitnessSetup::Beside(None),
+            NewWitness::Pending => WitnessSetup::First,
+            NewWitness::None => WitnessSetup::Done,
         };
         let starts = !matches!(entry.witness_setup, WitnessSetup::First);
         self.leases.insert(id, entry);

@@ -13,6 +13,7 @@ use tenure_store::BoxFuture;
 
 use super::command::LeaseId;
 use super::jobs::Jobs;
+use super::spare_witness::SpareWitness;
 use crate::clock::Clock;
 use crate::host::inotify::UNTOLD;
 use crate::host::witness::{Lock, WitnessLocation};
@@ -28,6 +29,7 @@ pub(crate) struct Witnesses {
     watching: HashMap<LeaseId, Watching>,
     /// Number of files that are being created. A process that exits before that would leave them behind.
     unmade: usize,
+    spare: SpareWitness,
 }
 
 /// The result of a job on a witness.
@@ -35,8 +37,21 @@ pub(crate) struct Witnesses {
 pub(crate) enum WitnessEvent {
     /// The witness of a lease was created, or could not be.
     Made(LeaseId, Option<Lock>),
+    /// The spare witness was created, or could not be.
+    SpareMade(Option<Lock>),
     /// Sighting of the witness that a record names.
     Seen { lease: LeaseId, witness: Arc<Witness>, nonce: Nonce, sighting: Sighting },
+}
+
+/// The witness of a new lease.
+#[derive(Debug)]
+pub(crate) enum NewWitness {
+    /// It is ready.
+    Ready(Lock),
+    /// It is being created; [`WitnessEvent::Made`] follows.
+    Pending,
+    /// There is no directory for witnesses.
+    None,
 }
 
 /// A contender that waits for the death of a holder.
@@ -49,12 +64,51 @@ struct Watching {
 
 impl Witnesses {
     pub(crate) fn new(location: Option<Arc<WitnessLocation>>, jobs: Jobs) -> Self {
-        Self { location, jobs, events: FuturesUnordered::new(), watching: HashMap::new(), unmade: 0 }
+        Self {
+            location,
+            jobs,
+            events: FuturesUnordered::new(),
+            watching: HashMap::new(),
+            unmade: 0,
+            spare: SpareWitness::default(),
+        }
     }
 
-    /// Creates a witness for a lease; `false` if there is no directory for one.
-    pub(crate) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
-        let Some(location) = self.location.clone() else { return false };
+    /// The witness of a new lease: the spare one, or a new one.
+    pub(crate) fn provide(&mut self, lease: LeaseId, random: u128) -> NewWitness {
+        let Some(location) = self.location.clone() else { return NewWitness::None };
+        if let Some(spare) = self.spare.take() {
+            return NewWitness::Ready(spare);
+        }
+        self.make(location, random, move |made| WitnessEvent::Made(lease, made));
+        NewWitness::Pending
+    }
+
+    /// Creates a spare witness for the next lease, if this process acquires leases again and again.
+    pub(crate) fn refill(&mut self, random: u128) {
+        if let Some(location) = self.location.clone()
+            && self.spare.begin()
+        {
+            self.make(location, random, WitnessEvent::SpareMade);
+        }
+    }
+
+    /// Keeps the spare witness. Returns it if it is not needed any more: the caller removes its file.
+    pub(crate) fn spare_made(&mut self, made: Option<Lock>) -> Option<Lock> {
+        self.spare.made(made)
+    }
+
+    /// Keeps no spare witness from now on. Returns the present one: the caller removes its file.
+    pub(crate) fn retire_spare(&mut self) -> Option<Lock> {
+        self.spare.retire()
+    }
+
+    fn make(
+        &mut self,
+        location: Arc<WitnessLocation>,
+        random: u128,
+        event: impl FnOnce(Option<Lock>) -> WitnessEvent + Send + 'static,
+    ) {
         let creating = Arc::clone(&location);
         let made = self.jobs.run(MAKE_MAX, move || creating.create(random).ok().map(Unclaimed::new));
         self.unmade += 1;
@@ -64,18 +118,22 @@ impl Witnesses {
             if made.is_some() {
                 workers.run_unheard(move || location.sweep());
             }
-            Some(WitnessEvent::Made(lease, made))
+            Some(event(made))
         }));
-        true
     }
 
     /// Lists a nonce in the keeper's own witness. The request with the nonce is sent after this: a record whose nonce
     /// is not listed hides its holder's death. A disk that takes longer than `LIST_MAX` costs the listing, not the
-    /// renewal.
-    pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
+    /// renewal. `None` if it is listed already: a file in memory waits for no disk.
+    pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> Option<BoxFuture<'static, ()>> {
+        if witness.is_in_memory() {
+            // A contender that does not find the nonce waits for the ttl.
+            let _ = witness.list(nonce);
+            return None;
+        }
         let witness = Arc::clone(witness);
         let listed = self.jobs.run(LIST_MAX, move || witness.list(nonce));
-        Box::pin(async move { drop(listed.await) })
+        Some(Box::pin(async move { drop(listed.await) }))
     }
 
     /// Inspects the witness that a record names; `false` if there is no directory for one.
@@ -145,7 +203,8 @@ impl Witnesses {
     pub(crate) async fn next(&mut self) -> Option<WitnessEvent> {
         loop {
             if let Some(event) = self.events.next().await? {
-                self.unmade -= usize::from(matches!(event, WitnessEvent::Made(..)));
+                let made = matches!(event, WitnessEvent::Made(..) | WitnessEvent::SpareMade(_));
+                self.unmade -= usize::from(made);
                 return Some(event);
             }
         }

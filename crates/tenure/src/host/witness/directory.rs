@@ -26,8 +26,8 @@ pub(crate) struct WitnessDirectory {
     device: u64,
     inode: u64,
     owner: u32,
-    /// True if a mapping is known to keep a lock on its file system.
-    keeps_locks: bool,
+    /// Its file system; `None` if the kernel does not tell.
+    file_system: Option<FileSystem>,
     /// Rights of new files.
     rights: FileRights,
     /// The boot id, if other machines see the records: they may have a copy of a witness with the same inode.
@@ -52,13 +52,13 @@ impl WitnessDirectory {
 
     /// Witnesses in an open directory.
     pub(super) fn at(descriptor: OwnedFd, status: &Stat, boot: Option<String>) -> Self {
-        let keeps_locks = FileSystem::of(&descriptor).is_ok_and(FileSystem::keeps_what_is_mapped);
+        let file_system = FileSystem::of(&descriptor).ok();
         Self {
             descriptor,
             device: status.st_dev,
             inode: status.st_ino,
             owner: status.st_uid,
-            keeps_locks,
+            file_system,
             rights: FileRights::of_one_user(status),
             boot,
         }
@@ -72,6 +72,11 @@ impl WitnessDirectory {
     /// Its device.
     pub(super) fn device(&self) -> u64 {
         self.device
+    }
+
+    /// True if its files are in memory alone.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.file_system.is_some_and(FileSystem::is_in_memory)
     }
 
     /// A new file, and true if it has its name already.
@@ -176,7 +181,7 @@ impl WitnessDirectory {
 
 impl WitnessFiles for WitnessDirectory {
     fn keeps_locks(&self) -> bool {
-        self.keeps_locks
+        self.file_system.is_some_and(FileSystem::keeps_what_is_mapped)
     }
 
     fn make(self: Arc<Self>, random: u128) -> io::Result<Box<dyn LockedFile>> {

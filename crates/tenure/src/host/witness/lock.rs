@@ -48,6 +48,11 @@ impl Lock {
         self.0.list(nonce)
     }
 
+    /// True if it is in memory alone: see [`LockedFile::is_in_memory`].
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.0.is_in_memory()
+    }
+
     /// A separate lock for another process that acts under the term, in a descriptor that can be inherited.
     pub(crate) fn share(&self, part: WitnessPart) -> io::Result<OwnedFd> {
         self.0.share(part)

@@ -22,6 +22,9 @@ pub trait LockedFile: fmt::Debug + Send + Sync {
     /// holder is dead would take them for proof that the other holder is.
     fn list(&self, nonce: Nonce) -> io::Result<()>;
 
+    /// True if its file system is in memory alone: [`list`](Self::list) then waits for no disk.
+    fn is_in_memory(&self) -> bool;
+
     /// Lists a nonce that no record carries, to test whether it can be read. The next one replaces it.
     fn list_for_trial(&self, nonce: Nonce) -> io::Result<()>;
 

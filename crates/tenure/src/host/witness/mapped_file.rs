@@ -62,6 +62,10 @@ impl LockedFile for MappedFile {
         self.write(nonce, self.turn.fetch_add(1, Ordering::Relaxed))
     }
 
+    fn is_in_memory(&self) -> bool {
+        self.directory.is_in_memory()
+    }
+
     fn list_for_trial(&self, nonce: Nonce) -> io::Result<()> {
         self.write(nonce, 0)
     }

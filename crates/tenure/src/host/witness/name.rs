@@ -5,6 +5,11 @@ pub(super) fn of(random: u128) -> String {
     format!("{random:0DIGITS$x}{ENDING}")
 }
 
+/// The random number in the name of a witness.
+pub(super) fn random_of(name: &str) -> Option<u128> {
+    u128::from_str_radix(name.strip_suffix(ENDING).filter(|_| is_name(name))?, 16).ok()
+}
+
 /// True if this can be the name of a witness. A record cannot make Tenure open any other file.
 pub(crate) fn is_name(name: &str) -> bool {
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -25,5 +30,6 @@ mod tests {
             assert!(!is_name(name), "{name}");
         }
         assert!(!is_name(&of(7).replace("000", "../")));
+        assert_eq!((random_of(&of(7)), random_of("7")), (Some(7), None));
     }
 }

@@ -34,6 +34,13 @@ pub(super) fn lists(ring: &[u8], name: &str, device: u64, nonce: Nonce) -> bool 
     ring.len() == BYTES && ring.chunks_exact(SLOT).any(|there| *there == slot(name, device, nonce))
 }
 
+/// True if the ring lists no nonce but that of the trial. Then no record has ever named the witness.
+pub(super) fn is_unused(ring: &[u8], name: &str, device: u64, trial: Nonce) -> bool {
+    ring.len() == BYTES
+        && ring[..SLOT] == slot(name, device, trial)
+        && ring[SLOT..].iter().all(|byte| *byte == 0)
+}
+
 /// A nonce and its checksum.
 pub(super) const SLOT: usize = 16 + 8;
 
@@ -57,6 +64,20 @@ mod tests {
         ring[SLOT..2 * SLOT].copy_from_slice(&whole);
         assert!(lists(&ring, "a", 1, nonce) && !lists(&ring, "b", 1, nonce) && !lists(&ring, "a", 2, nonce));
         assert!(!lists(&ring[..BYTES - 1], "a", 1, nonce), "a ring that was cut off");
+    }
+
+    #[test]
+    fn a_witness_is_unused_until_a_record_may_name_it() {
+        let (trial, used) = (Nonce::from_bits(7), Nonce::from_bits(8));
+        let mut ring = EMPTY;
+        assert!(!is_unused(&ring, "a", 1, trial), "it was not even tried");
+        ring[..SLOT].copy_from_slice(&slot("a", 1, trial));
+        assert!(is_unused(&ring, "a", 1, trial));
+        let mut second = ring;
+        second[SLOT..2 * SLOT].copy_from_slice(&slot("a", 1, used));
+        assert!(!is_unused(&second, "a", 1, trial));
+        ring[..SLOT].copy_from_slice(&slot("a", 1, used));
+        assert!(!is_unused(&ring, "a", 1, trial));
     }
 
     #[test]

@@ -329,6 +329,33 @@ fn dead_witnesses_are_deleted_and_live_ones_are_not() {
 }
 
 #[test]
+fn an_unlocked_witness_that_no_lease_used_is_swept_at_once_and_a_used_one_after_a_day() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory();
+    let locks = [directory.create(rand()).unwrap(), directory.create(rand()).unwrap()];
+    let [spare, used] = [0, 1].map(|number: usize| scratch.path_of(locks[number].named()));
+    locks[1].list(Nonce::from_bits(7)).unwrap();
+    let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+    directory.sweep(seconds).unwrap();
+    assert!(spare.exists() && used.exists(), "both are locked");
+    drop(locks);
+    directory.sweep(seconds).unwrap();
+    assert!(!spare.exists() && used.exists());
+    directory.sweep(seconds + 25 * 3600).unwrap();
+    assert!(!used.exists());
+}
+
+#[test]
+fn a_witness_knows_whether_a_disk_is_behind_it() {
+    let open = |path: &str| Arc::new(WitnessDirectory::open(path.as_ref(), None).unwrap());
+    assert!(open("/dev/shm").is_in_memory());
+    assert!(!open("/proc").is_in_memory());
+    let lock = open("/dev/shm").create(rand()).unwrap();
+    assert!(lock.is_in_memory());
+    lock.remove().unwrap();
+}
+
+#[test]
 fn a_directory_that_cannot_be_written_to_gets_no_witness() {
     let scratch = Scratch::new();
     let directory = scratch.directory();
