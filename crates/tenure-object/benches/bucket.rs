@@ -109,7 +109,7 @@ async fn requests(server: &Server) -> Duration {
     println!();
     let (one, two) = (put.at(50), get.at(50) + put.at(50));
     print_ratio("renew, to a bare conditional PUT", renew.at(50), one, Some(1.1));
-    print_ratio("acquire warm, to a bare conditional PUT", warm.at(50), one, None);
+    print_ratio("acquire warm, to a bare conditional PUT", warm.at(50), one, Some(1.1));
     print_ratio("acquire warm without a witness, to the same", unseen.at(50), one, None);
     print_ratio("acquire cold, to a bare GET and a conditional PUT", cold.at(50), two, None);
     print_ratio("release, to a bare conditional PUT", release.at(50), one, None);
