@@ -14,6 +14,8 @@ pub(crate) struct Args {
     pub(crate) mutant: Option<&'static Mutant>,
     pub(crate) driver_focus: DriverFocus,
     pub(crate) driver_mutant: Option<&'static DriverMutant>,
+    /// Leases of the process in an outage.
+    pub(crate) leases: u64,
 }
 
 /// Subcommand.
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     DriverReplay,
     DriverMutants,
     Failover,
+    /// The scenario with many leases and one outage.
+    DriverOutage,
 }
 
 pub(crate) const HELP: &str = "\
@@ -40,6 +44,9 @@ without the debug assertions of that profile it refuses to run (78).
   tenure-sim driver, driver replay, driver mutants
                       the same in the world of the driver: the production keeper, coordinator, leases, handles, observers
                       and elections under virtual time
+  tenure-sim driver outage
+                      many leases of one process, while the store is down for a third of their ttl; fails if one is lost, or
+                      if the calls per second exceed twice the usual number
 
   tenure-sim failover measure the time from the end of a holder to the next grant, with the rule for a contender's reads
                       next to the one before it, and the reads of a crowd; fails if a goal is missed
@@ -50,18 +57,19 @@ without the debug assertions of that profile it refuses to run (78).
   --seed N      the first seed, or the one to replay                       (0)
   --minutes N   simulated minutes during which faults strike in a seed     (60)
                 (a third of them in the world of the primitives)
+  --leases N    number of leases in an outage                              (10000)
   --workers N   number of threads; the result does not depend on it        (all cores)
   --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, ticks,
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
                 scripts, restarts, outages, liars, fairness, calm; in the world of the primitives: primitives (all of
                 them), elected-twins, elected-in-turn, sets, keys, slots, jobs; in the world of the driver: calm, whole,
-                witnesses, paced, hints, keys, panics, shutdowns, liars
+                witnesses, paced, hints, keys, panics, shutdowns, liars, crowded, outage
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 
 impl Command {
     fn is_of_driver(self) -> bool {
-        matches!(self, Self::Driver | Self::DriverReplay | Self::DriverMutants)
+        matches!(self, Self::Driver | Self::DriverReplay | Self::DriverMutants | Self::DriverOutage)
     }
 }
 
@@ -77,6 +85,7 @@ impl Args {
                 None | Some("run") => Command::Driver,
                 Some("replay") => Command::DriverReplay,
                 Some("mutants") => Command::DriverMutants,
+                Some("outage") => Command::DriverOutage,
                 Some(other) => return Err(format!("{other:?} is not a command of the driver")),
             },
             Some("failover") => Command::Failover,
@@ -94,6 +103,7 @@ impl Args {
             mutant: None,
             driver_focus: DriverFocus::None,
             driver_mutant: None,
+            leases: 10_000,
         };
         if command.is_of_driver() || command == Command::Failover {
             parsed.seeds = DRIVER_SEEDS;
@@ -112,13 +122,16 @@ impl Args {
                 "--budget" if matches!(command, Command::Mutants | Command::DriverMutants) => {
                     parsed.seeds = number(&flag, &value()?, 1)?
                 }
+                "--leases" if command == Command::DriverOutage => {
+                    parsed.leases = number(&flag, &value()?, 1)?
+                }
                 "--seed" => {
                     parsed.first = number(&flag, &value()?, 0)?;
                     said_seed = true;
                 }
                 "--minutes" => parsed.minutes = number(&flag, &value()?, 1)?.min(MINUTES_MAX),
                 "--workers" => parsed.workers = Some(number(&flag, &value()?, 1)? as usize),
-                "--focus" if command.is_of_driver() => {
+                "--focus" if command.is_of_driver() && command != Command::DriverOutage => {
                     let name = value()?;
                     let focus = DriverFocus::named(&name);
                     parsed.driver_focus =
@@ -196,6 +209,9 @@ mod tests {
             "mutants --mutant nothing",
             "mutants --workers 0",
             "failover --seed 1",
+            "driver --leases 5",
+            "driver outage --leases 0",
+            "driver outage --focus calm",
         ] {
             assert!(!parse(line).unwrap_err().is_empty(), "{line}");
         }
@@ -204,6 +220,9 @@ mod tests {
     #[test]
     fn the_help_names_every_focus() {
         for focus in Focus::ALL.iter().filter(|focus| **focus != Focus::None) {
+            assert!(HELP.contains(focus.name()), "{}", focus.name());
+        }
+        for focus in DriverFocus::ALL.iter().filter(|focus| **focus != DriverFocus::None) {
             assert!(HELP.contains(focus.name()), "{}", focus.name());
         }
     }

@@ -7,7 +7,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use tenure_sim::{
-    DRIVER_HUNTED, DRIVER_MUTANTS, DriverMutant, DriverSeed, driver_failure, driver_hunted, driver_table,
+    DRIVER_HUNTED, DRIVER_MUTANTS, DriverMutant, DriverSeed, OUTAGES, Outage, OutageManner, driver_failure,
+    driver_hunted, driver_table, outage_row,
 };
 use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, table};
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::DriverReplay => driver_replay(&args),
         Command::DriverMutants => driver_mutants(&args),
         Command::Failover => failover(&args),
+        Command::DriverOutage => driver_outage(&args),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -192,6 +194,22 @@ fn failover(args: &Args) -> bool {
     let (table, good) = tenure_sim::failover(args.seeds);
     say!("{table}");
     say!("{}", if good { "every goal was met" } else { "FAILED" });
+    good
+}
+
+/// Runs an outage of each manner.
+fn driver_outage(args: &Args) -> bool {
+    say!("{OUTAGES}");
+    let mut good = true;
+    for manner in OutageManner::ALL {
+        let (report, _) = Outage::new(args.leases, *manner, args.first).run();
+        say!("{}", outage_row(&report));
+        good &= report.is_good();
+    }
+    say!(
+        "{}",
+        if good { "no lease was lost, and no second had more than twice the usual calls" } else { "FAILED" }
+    );
     good
 }
 

@@ -2,15 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use tenure_sim::{DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverSeed, Fleet};
+use tenure_sim::{DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverSeed, Fleet, OutageManner};
 
 #[test]
 fn no_invariant_is_broken_under_any_focus() {
     let fleet = Fleet { minutes: 1, ..Fleet::new() };
-    for focus in DriverFocus::ALL {
+    for focus in DriverFocus::ALL.iter().filter(|focus| **focus != DriverFocus::Outage) {
         let run = fleet.run_driver(0, 6, *focus);
         assert_eq!(run.violations, [], "{}", focus.name());
     }
+}
+
+/// The command does the same with 10,000 leases.
+#[test]
+fn a_thousand_leases_survive_an_outage_of_each_manner_and_send_the_store_no_burst() {
+    let run = Fleet::new().run_driver(1, OutageManner::ALL.len() as u64, DriverFocus::Outage);
+    assert_eq!(run.violations, []);
 }
 
 #[test]
@@ -38,6 +45,11 @@ const SOON: &[&str] = &[
     "grant-after-shutdown",
     "keeper-ends-early",
     "any-secret",
+    "renewals-in-line",
+    "polls-starve",
+    "place-kept",
+    "waiting-call-sent",
+    "burst-after-outage",
 ];
 
 #[test]

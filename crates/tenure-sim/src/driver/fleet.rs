@@ -83,7 +83,7 @@ impl Fleet {
         let mut hunt =
             DriverHunt { mutant, caught: None, by_others: BTreeMap::new(), seeds: 0, wall: Duration::ZERO };
         while hunt.caught.is_none() && hunt.seeds < seeds {
-            let round = ROUND.min(seeds - hunt.seeds);
+            let round = if hunt.seeds == 0 { FIRST_ROUND } else { ROUND }.min(seeds - hunt.seeds);
             let found = Mutex::new(Vec::new());
             self.for_each_block(first + hunt.seeds, round, |numbers| {
                 for number in numbers {
@@ -124,5 +124,8 @@ fn differs(number: u64, seed: &DriverSeed, outcome: &DriverOutcome) -> Option<Vi
     })
 }
 
-/// Number of seeds per round of a hunt.
+/// Number of seeds of the first round of a hunt, which catches most mutants.
+const FIRST_ROUND: u64 = 10;
+
+/// Number of seeds of each further round.
 const ROUND: u64 = 100;

@@ -22,6 +22,10 @@ pub enum DriverFocus {
     Shutdowns,
     /// A store that ignores conditions.
     Liars,
+    /// Many renewals and reads for one place, and no faults.
+    Crowded,
+    /// A process with a thousand leases, and a store that is down for a third of their ttl.
+    Outage,
 }
 
 impl DriverFocus {
@@ -37,6 +41,8 @@ impl DriverFocus {
         Self::Panics,
         Self::Shutdowns,
         Self::Liars,
+        Self::Crowded,
+        Self::Outage,
     ];
 
     /// Name on the command line.
@@ -52,6 +58,8 @@ impl DriverFocus {
             Self::Panics => "panics",
             Self::Shutdowns => "shutdowns",
             Self::Liars => "liars",
+            Self::Crowded => "crowded",
+            Self::Outage => "outage",
         }
     }
 

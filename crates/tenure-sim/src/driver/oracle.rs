@@ -155,6 +155,14 @@ impl DriverWorld {
         if purpose != Purpose::Renewal || record.term != grant.term {
             return;
         }
+        // A renewal that waits for a place is withdrawn.
+        if self.plan.focus == DriverFocus::Crowded
+            && grant.given_up.is_some_and(|given_up| given_up + WITHDRAWN_MAX < now)
+        {
+            let sentence =
+                format!("process {process} sends a renewal of {key} that was released while it waited");
+            return self.violate(Invariant::S6, sentence);
+        }
         // The next renewal is not due before nine tenths of a period after the last one.
         if let Some(given_up) = grant.given_up
             && self.plan.focus.is_calm()
@@ -385,7 +393,7 @@ impl DriverWorld {
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        matches!(self.plan.focus, DriverFocus::Whole | DriverFocus::Paced)
+        matches!(self.plan.focus, DriverFocus::Whole | DriverFocus::Paced | DriverFocus::Crowded)
     }
 }
 
@@ -419,6 +427,9 @@ impl Drop for Owned {
         }
     }
 }
+
+/// Longest time from a release to the last renewal: that of the nonce's listing, in the place of the call.
+const WITHDRAWN_MAX: u64 = 2 * crate::time::MILLI;
 
 /// A grant may stay unused for this long while everything works, or for six tenths of its ttl.
 const UNUSED_MIN: u64 = 3 * SECOND / 2;

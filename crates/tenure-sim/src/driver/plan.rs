@@ -1,8 +1,11 @@
+use std::num::NonZero;
 use std::time::Duration;
 
+use tenure::CoordinatorBuilder;
 use tenure_store::{Guarantees, Key, Reach, StoreClock};
 
 use super::DriverFocus;
+use super::outage::OutagePlan;
 use crate::rng::Rng;
 use crate::swarm::Network;
 use crate::time::{MILLI, SECOND};
@@ -45,6 +48,10 @@ pub(super) struct DriverPlan {
     pub(super) drops: u32,
     /// Chance that an act of a user is a shutdown.
     pub(super) shutdowns: u32,
+    /// Calls of a coordinator that may be in flight at the same time.
+    pub(super) calls_max: NonZero<usize>,
+    /// The outage of a scenario with many leases.
+    pub(super) outage: Option<OutagePlan>,
 }
 
 /// The configuration of a machine.
@@ -62,11 +69,12 @@ impl DriverPlan {
         let paced = focus == DriverFocus::Paced || (focus == DriverFocus::None && rng.chance(100));
         let machines = if focus == DriverFocus::Witnesses { 1 } else { rng.between(1, 3) };
         let machines: Vec<_> = (0..machines).map(|_| MachinePlan::draw(rng)).collect();
-        let processes = rng.between(2, 4);
+        let processes = if focus == DriverFocus::Crowded { 1 } else { rng.between(2, 4) };
         let processes = (0..processes).map(|_| rng.index(machines.len())).collect();
         let keys = match focus {
             DriverFocus::Keys => 6,
             DriverFocus::Paced => 1,
+            DriverFocus::Crowded => CROWDED_KEYS,
             _ => rng.between(1, 3),
         };
         let keys = (0..keys).map(|n| Key::parse(&format!("key-{n}")).expect("a key")).collect();
@@ -87,6 +95,10 @@ impl DriverPlan {
         } else if calm {
             network = healed.clone();
         }
+        if focus == DriverFocus::Crowded {
+            // A call takes about a twentieth of its timeout.
+            (network.least, network.spread, network.quantum) = (least / 400, least / 800, 1);
+        }
         let some =
             |rng: &mut Rng, most: u64| if calm || rng.chance(500) { 0 } else { rng.between(1, most) as u32 };
         let mut guarantees = Guarantees::default();
@@ -106,7 +118,11 @@ impl DriverPlan {
             focus,
             machines,
             processes,
-            users: if focus == DriverFocus::Paced { 12 } else { rng.between(1, 3) as usize },
+            users: match focus {
+                DriverFocus::Paced => 12,
+                DriverFocus::Crowded => 24,
+                _ => rng.between(1, 3) as usize,
+            },
             keys,
             ttls,
             network,
@@ -127,10 +143,36 @@ impl DriverPlan {
             disk_failure: some(rng, 100),
             slow_disk: some(rng, 100),
             no_thread: some(rng, 50),
-            drops: if focus == DriverFocus::Whole { 0 } else { rng.pick(&[50, 200, 400]) },
+            drops: match focus {
+                DriverFocus::Whole | DriverFocus::Crowded => 0,
+                _ => rng.pick(&[50, 200, 400]),
+            },
             shutdowns: if focus == DriverFocus::Shutdowns { 150 } else { rng.pick(&[0, 10, 30]) },
             witnesses_in_memory: rng.chance(300),
+            calls_max: match focus {
+                DriverFocus::Crowded => NonZero::<usize>::MIN,
+                // Few places and messages that are lost: a renewal may wait for longer than it has time.
+                DriverFocus::Whole | DriverFocus::Paced => CoordinatorBuilder::CALLS_MAX,
+                _ => rng.pick(&[2, 4, 256]).try_into().expect("it is not zero"),
+            },
+            outage: None,
         }
+    }
+
+    /// One process on a store that is down for a while. Nothing else fails.
+    pub(super) fn of_outage(rng: &mut Rng, ttl: u64, outage: OutagePlan) -> Self {
+        let mut plan = Self::draw(rng, DriverFocus::Outage);
+        plan.machines.truncate(1);
+        plan.machines[0].rate = 1_000_000;
+        plan.ttls = vec![ttl];
+        (plan.network.least, plan.network.spread, plan.network.quantum) = (2 * MILLI, MILLI, 1);
+        plan.guarantees.write_interval = Duration::ZERO;
+        plan.guarantees.watch = false;
+        plan.witnesses = false;
+        plan.calls_max = CoordinatorBuilder::CALLS_MAX;
+        plan.keys_max = usize::MAX;
+        plan.outage = Some(outage);
+        plan
     }
 
     /// The network, before or after the end of all faults.
@@ -153,3 +195,6 @@ impl MachinePlan {
         }
     }
 }
+
+/// Keys of a crowded coordinator: each has a user that renews its lease all the time.
+pub(super) const CROWDED_KEYS: u64 = 4;

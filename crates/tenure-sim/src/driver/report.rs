@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{DriverFocus, DriverHunt, DriverMutant, DriverRun, Reached};
+use super::{DriverFocus, DriverHunt, DriverMutant, DriverRun, OutageReport, Reached};
 use crate::report::grouped;
 use crate::{Fault, Violation};
 
@@ -75,3 +75,25 @@ pub fn driver_hunted(hunt: &DriverHunt, first: u64) -> String {
 /// Header of the table of mutants.
 pub const DRIVER_HUNTED: &str = "\
 mutant                       by   caught after     time  focus      what it does";
+
+/// One line of the table of outages: calls per second, and their ratio to the steady state.
+pub fn outage_row(report: &OutageReport) -> String {
+    let OutageReport { manner, leases, lost, steady, during, after } = *report;
+    let ratio = |calls: u64| calls as f64 / steady as f64;
+    format!(
+        "{:<46} {:>7} {:>5} {:>7} {:>7} ({:.2}) {:>7} ({:.2})  {}",
+        manner.words(),
+        grouped(leases),
+        lost,
+        grouped(steady),
+        grouped(during),
+        ratio(during),
+        grouped(after),
+        ratio(after),
+        if report.is_good() { "good" } else { "MISSED" }
+    )
+}
+
+/// Header of the table of outages.
+pub const OUTAGES: &str = "\
+while the store is down for 5 s                 leases  lost  calls/s  most during it    most after it";

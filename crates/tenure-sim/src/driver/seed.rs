@@ -6,7 +6,7 @@ use super::host::Host;
 use super::plan::DriverPlan;
 use super::users::start_process;
 use super::world::{DriverWorld, set_world};
-use super::{DriverFocus, DriverMutant, Reached, panics};
+use super::{DriverFocus, DriverMutant, Outage, Reached, panics};
 use crate::rng::Rng;
 use crate::time::{MILLI, MINUTE, SECOND};
 use crate::{Invariant, Tally, Violation};
@@ -71,34 +71,13 @@ impl DriverSeed {
 
     /// Runs it.
     pub fn run(&self) -> DriverOutcome {
-        panics::be_quiet_about_simulated();
+        if self.focus == DriverFocus::Outage {
+            return Outage::of_seed(self.number).with(self.mutant).run().1;
+        }
         let mut rng = Rng::new(self.number ^ 0xD21F_E200);
         let plan = DriverPlan::draw(&mut rng, self.focus);
-        let config = format!("{plan:?}");
-        let world = Rc::new(DriverWorld::new(plan, rng, self.readable, self.mutant));
-        set_world(Some(Rc::clone(&world)));
-        tenure::simulation::install(Some(Rc::new(Host)));
-        self.history(&world);
-        // The remaining processes end while their world exists.
-        for process in 0..world.processes.borrow().len() {
-            world.tasks.end(process, None);
-        }
-        tenure::simulation::install(None);
-        set_world(None);
-        let violation = world.take_violation();
-        let world = Rc::try_unwrap(world).unwrap_or_else(|_| unreachable!("nothing else refers to it"));
-        let trace = world.trace.into_inner();
-        DriverOutcome {
-            violation,
-            hash: trace.hash(),
-            lines: trace.into_lines(),
-            config,
-            tally: world.tally.into_inner(),
-            reached: world.reached.into_inner(),
-            dropped: world.dropped.into_inner(),
-        }
+        run_world(DriverWorld::new(plan, rng, self.readable, self.mutant), |world| self.history(world)).1
     }
-
     /// Faults strike; then everything heals, the users go on for a while, and stop.
     fn history(&self, world: &Rc<DriverWorld>) {
         if world.plan.foreign {
@@ -128,6 +107,38 @@ impl DriverSeed {
             }
         }
     }
+}
+
+/// Runs a history in a world, and takes the world down.
+pub(super) fn run_world<T>(
+    world: DriverWorld,
+    history: impl FnOnce(&Rc<DriverWorld>) -> T,
+) -> (T, DriverOutcome) {
+    panics::be_quiet_about_simulated();
+    let config = format!("{:?}", world.plan);
+    let world = Rc::new(world);
+    set_world(Some(Rc::clone(&world)));
+    tenure::simulation::install(Some(Rc::new(Host)));
+    let output = history(&world);
+    // The remaining processes end while their world exists.
+    for process in 0..world.processes.borrow().len() {
+        world.tasks.end(process, None);
+    }
+    tenure::simulation::install(None);
+    set_world(None);
+    let violation = world.take_violation();
+    let world = Rc::try_unwrap(world).unwrap_or_else(|_| unreachable!("nothing else refers to it"));
+    let trace = world.trace.into_inner();
+    let outcome = DriverOutcome {
+        violation,
+        hash: trace.hash(),
+        lines: trace.into_lines(),
+        config,
+        tally: world.tally.into_inner(),
+        reached: world.reached.into_inner(),
+        dropped: world.dropped.into_inner(),
+    };
+    (output, outcome)
 }
 
 /// Checks every 500 ms that no grant stays unused.

@@ -28,7 +28,7 @@ pub(super) struct StoreServer {
     lies: bool,
     watchers: Vec<HintSubscriber>,
     /// Senders of answers that never come: their calls hang.
-    unanswered: Vec<Answered>,
+    pub(super) unanswered: Vec<Answered>,
     /// True while it answers no request.
     pub(super) down: bool,
 }
@@ -60,7 +60,7 @@ pub(super) enum StoreAnswer {
     Listed(Vec<Key>),
 }
 
-type Answered = oneshot::Sender<Result<StoreAnswer, StoreError>>;
+pub(super) type Answered = oneshot::Sender<Result<StoreAnswer, StoreError>>;
 
 /// A write that the store has just applied.
 pub(super) struct AppliedWrite<'a> {
@@ -154,6 +154,10 @@ impl DriverWorld {
         {
             self.judge_send(process, key, &record, write.purpose);
         }
+        let (request, answered) = match self.meet_outage(process, request, answered, sent) {
+            Some(unaffected) => unaffected,
+            None => return,
+        };
         let call = self.departure(writing);
         let passage = {
             let (mut rng, mut tally) = (self.rng.borrow_mut(), self.tally.borrow_mut());
@@ -203,7 +207,12 @@ impl DriverWorld {
     }
 
     /// A request arrives at the store.
-    fn arrive(self: &Rc<Self>, process: usize, request: &StoreRequest, sent: u64) -> Option<StoreAnswer> {
+    pub(super) fn arrive(
+        self: &Rc<Self>,
+        process: usize,
+        request: &StoreRequest,
+        sent: u64,
+    ) -> Option<StoreAnswer> {
         let now = self.now.get();
         if self.server.borrow().down {
             self.reach(Reached::StoreDown);

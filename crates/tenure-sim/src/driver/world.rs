@@ -45,6 +45,8 @@ pub(super) struct DriverWorld {
     pub(super) healed: Cell<bool>,
     /// True once users start nothing new.
     pub(super) stopping: Cell<bool>,
+    /// Number of calls that were sent in each window of a scenario with an outage.
+    pub(super) calls: RefCell<Vec<u64>>,
     violation: RefCell<Option<Violation>>,
 }
 
@@ -112,6 +114,7 @@ impl DriverWorld {
             preempted: Cell::new(0),
             healed: Cell::new(false),
             stopping: Cell::new(false),
+            calls: RefCell::default(),
             violation: RefCell::default(),
         }
     }

@@ -1,3 +1,4 @@
+use std::num::NonZero;
 use std::sync::Arc;
 
 use tenure_core::{Holder, ProcessInfo};
@@ -21,6 +22,7 @@ impl CoordinatorBuilder {
         logbook(logbook: Logbook);
         verdicts(verdicts: Verdicts);
         check_again();
+        calls_max(calls_max: NonZero<usize>);
     }
 
     /// Connects to an existing store.

@@ -1,3 +1,4 @@
+use std::num::NonZero;
 use std::sync::Arc;
 
 use tenure_core::{Holder, ProcessInfo};
@@ -12,7 +13,7 @@ use crate::observe::Observers;
 use crate::{Error, Logbook, Verdicts};
 
 /// Connects a coordinator with options.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[must_use = "a builder connects nothing until connect() is awaited"]
 pub struct CoordinatorBuilder {
     clock: Option<Arc<dyn Clock>>,
@@ -23,9 +24,33 @@ pub struct CoordinatorBuilder {
     pub(super) verdicts: Option<Verdicts>,
     pub(super) again: bool,
     pub(super) unchecked: bool,
+    pub(super) calls_max: NonZero<usize>,
+}
+
+impl Default for CoordinatorBuilder {
+    fn default() -> Self {
+        Self {
+            clock: None,
+            holder: None,
+            process: None,
+            recorder: None,
+            logbook: None,
+            verdicts: None,
+            again: false,
+            unchecked: false,
+            calls_max: Self::CALLS_MAX,
+        }
+    }
 }
 
 impl CoordinatorBuilder {
+    /// Default of [`calls_max`](Self::calls_max).
+    ///
+    /// 10,000 leases with a ttl of 15 s make 2,100 calls per second. On a bucket that answers within 120 ms, at most 256 of
+    /// them are in flight at a time, so none waits. Where each call takes a connection, 256 fit into the 1,024 files that
+    /// a process may usually open.
+    pub const CALLS_MAX: NonZero<usize> = NonZero::new(256).expect("it is not zero");
+
     /// Counts leases on this clock instead of the machine's boot-time clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -87,6 +112,23 @@ impl CoordinatorBuilder {
     /// Checks the store regardless of the [verdicts](Self::verdicts), and updates them.
     pub fn check_again(mut self) -> Self {
         self.again = true;
+        self
+    }
+
+    /// Sets how many calls on the store may be in flight at the same time, for all leases, contenders and observers of the
+    /// coordinator. Default: [`CALLS_MAX`](Self::CALLS_MAX). Fewer suit a store with few connections; more suit a store
+    /// that answers slowly and has many leases.
+    ///
+    /// When the maximum is reached, calls wait. Renewals and releases go before the reads of contenders and observers, and
+    /// the nearest deadline goes first. One call in four is a read, if one waits. A renewal waits for half of its request
+    /// timeout at most; then it counts as failed, was not sent, and is tried again like any failed renewal.
+    ///
+    /// While the store fails calls, and for one ttl after that, there is another limit: at most twice as many calls per second
+    /// as the leases of the coordinator need when nothing fails, or 200 if that is more.
+    ///
+    /// Listings and [`forget`](Coordinator::forget) do not count.
+    pub fn calls_max(mut self, calls_max: NonZero<usize>) -> Self {
+        self.calls_max = calls_max;
         self
     }
 

@@ -68,7 +68,8 @@ impl CoordinatorBuilder {
                 HostState { workers, location, logbook: logbook.map(Arc::new), trust: Arc::new(trust) };
             let known = (store.to_string(), store.guarantees(), host.clone());
             if connected.send(Ok(known)).is_ok() {
-                Keeper::new(store, clock, fork_guard, reporter, host).run(commands).await;
+                let keeper = Keeper::new(store, clock, fork_guard, reporter, host, self.calls_max);
+                keeper.run(commands).await;
             }
         };
         let mut start = Some((keep, connected));

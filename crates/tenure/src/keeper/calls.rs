@@ -105,6 +105,15 @@ pub(crate) fn outcome(input: &Input) -> AttemptOutcome {
     }
 }
 
+/// True if the answer shows that the store has trouble, or cannot be reached.
+pub(crate) fn is_sign_of_trouble(input: &Input) -> bool {
+    let (Input::Read(Err(fault)) | Input::Written(Outcome::Fault(fault))) = input else { return false };
+    match fault {
+        Fault::Unknown | Fault::Throttled(_) | Fault::Withheld(_) => true,
+        Fault::Refused(reason) => *reason == Reason::Unreachable,
+    }
+}
+
 pub(crate) fn fault(error: &StoreError) -> Fault {
     match error {
         StoreError::Refused(refused) => Fault::Refused(refused.reason),

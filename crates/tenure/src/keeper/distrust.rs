@@ -95,7 +95,7 @@ impl Keeper {
     pub(crate) fn before_write(&mut self, id: LeaseId, write: &Write) -> Option<BoxFuture<'static, ()>> {
         let listed = match &self.leases[&id].witness {
             Some(witness) if write.purpose.is_of_a_holder() => {
-                self.witnesses.list(witness, write.record.nonce)
+                Some(self.witnesses.list(witness, write.record.nonce))
             }
             _ => None,
         };

@@ -7,6 +7,7 @@
 mod atomic;
 mod background;
 mod belief_mirror;
+mod call_time;
 pub(crate) mod calls;
 mod closing;
 mod command;
@@ -25,22 +26,28 @@ mod lease_entry;
 mod lease_state;
 pub(crate) mod logbook_client;
 mod pace;
+mod place_queue;
+mod placed_store;
+mod places;
 mod recorder;
 mod reply_to;
 mod reporter;
 mod spare_witness;
 mod timers;
+mod trouble_pace;
+mod urgency;
 mod weak_keeper;
 pub(crate) mod witnesses;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::num::NonZero;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Recalled, Sighting, Sightings};
+use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Machine, Recalled, Sighting, Sightings};
 use tenure_core::record;
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
 use tokio::sync::mpsc;
@@ -52,6 +59,7 @@ use crate::host::simulation::{Duty, does, preemption_point, simulated};
 use crate::host::witness::Lock;
 use crate::trust::Trust;
 use background::Background;
+use call_time::CallTime;
 use closing::Closing;
 use deadlines::Deadlines;
 use distrust::Distrust;
@@ -60,8 +68,10 @@ use in_flight::{EndedCall, InFlight};
 use jobs::Jobs;
 use lease_entry::{LeaseEntry, WitnessSetup};
 use logbook_client::LogbookClient;
+use places::Places;
 use reporter::Report;
 use timers::Timers;
+use urgency::Urgency;
 use witnesses::{NewWitness, WitnessEvent, Witnesses};
 
 pub(crate) use belief_mirror::BeliefMirror;
@@ -97,6 +107,7 @@ pub(crate) struct Keeper {
     /// Deadlines of calls and jobs.
     deadlines: Deadlines,
     in_flight: InFlight,
+    places: Places,
     background: Background,
     hints: Hints,
     losses: Hints,
@@ -128,6 +139,8 @@ enum Happening {
     Witness(WitnessEvent),
     JobDone,
     TimerFired,
+    /// Something is due before the timer fires.
+    DueEarlier,
 }
 
 impl Happening {
@@ -140,6 +153,11 @@ fn ready<T>(poll: Poll<T>) -> Option<T> {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
+}
+
+/// True while the lease is wanted or held.
+fn is_wanted(machine: &Machine) -> bool {
+    machine.is_seeking() || machine.is_holding()
 }
 
 /// The keeper's state of one key.
@@ -162,14 +180,21 @@ impl Keeper {
         fork_guard: ForkGuard,
         reporter: Reporter,
         HostState { workers, location, logbook, trust }: HostState,
+        calls_max: NonZero<usize>,
     ) -> Self {
-        let deadlines = Deadlines::default();
+        let (deadlines, places) = (Deadlines::default(), Places::new(calls_max.get()));
         let jobs = Jobs::new(workers, Arc::clone(&clock), deadlines.clone());
         Self {
             store_name: store.to_string().into(),
             store_clock: store.guarantees().clock,
             write_interval: store.guarantees().write_interval,
-            in_flight: InFlight::new(Arc::clone(&store), deadlines.clone()),
+            in_flight: InFlight::new(
+                Arc::clone(&store),
+                Arc::clone(&clock),
+                deadlines.clone(),
+                places.clone(),
+            ),
+            places,
             deadlines,
             background: Background::new(jobs.clone()),
             witnesses: Witnesses::new(location, jobs),
@@ -204,13 +229,9 @@ impl Keeper {
             if !open && (self.is_idle() || !does(Duty::OutliveHandles)) {
                 return;
             }
-            let limit = self.closing.as_ref().and_then(Closing::limit);
-            let next = [self.timers.next(), self.deadlines.next(), limit].into_iter().flatten().min();
             // A timer that fires too early costs one check of the queue; setting a new one costs five system calls. So
             // the timer stays unless it would fire too late: most deadlines never pass.
-            if let Some(at) = next
-                && self.asleep.as_ref().is_none_or(|(ends, _)| at < *ends)
-            {
+            if let Some(at) = self.due_before_timer() {
                 self.asleep = Some((at, self.clock.sleep_until(at)));
             }
             match self.next(&mut commands, open).await {
@@ -229,8 +250,17 @@ impl Keeper {
                     self.asleep = None;
                     self.woken_at = self.clock.now();
                 }
+                Happening::DueEarlier => {}
             }
         }
+    }
+
+    /// The instant at which something is due, if that is before the timer fires.
+    fn due_before_timer(&self) -> Option<Instant> {
+        let limit = self.closing.as_ref().and_then(Closing::limit);
+        let due = [self.timers.next(), self.deadlines.next(), self.places.next_at(), limit];
+        let next = due.into_iter().flatten().min()?;
+        self.asleep.as_ref().is_none_or(|(ends, _)| next < *ends).then_some(next)
     }
 
     // ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,6 +275,10 @@ impl Keeper {
                 if let Some(happening) = self.poll_source(source, commands, open, context) {
                     return Poll::Ready(happening);
                 }
+            }
+            // A call may have set a deadline, or given its place back, while it was polled.
+            if self.due_before_timer().is_some() {
+                return Poll::Ready(Happening::DueEarlier);
             }
             Poll::Pending
         })
@@ -333,6 +367,7 @@ impl Keeper {
     fn fire_timers(&mut self) {
         let now = self.clock.now();
         self.deadlines.end(now);
+        self.places.give(now);
         self.close_in_time(now);
         let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
         for id in due {
@@ -355,6 +390,10 @@ impl Keeper {
                 held.set_last_error(Arc::clone(error));
             }
         }
+        let now = self.clock.now();
+        if calls::is_sign_of_trouble(&answer.input) {
+            self.places.call_failed(now, entry.timing.ttl().as_duration());
+        }
         let report = AttemptReport {
             store: Arc::clone(&self.store_name),
             key: entry.key.clone(),
@@ -363,7 +402,7 @@ impl Keeper {
             operation: call.operation,
             outcome: calls::outcome(&answer.input),
             error: answer.error.clone(),
-            latency: self.clock.now().since(call.sent),
+            latency: now.since(call.sent),
         };
         self.reporter.report(Report::Attempt(report));
         let key = entry.key.clone();
@@ -482,7 +521,7 @@ impl Keeper {
             NewWitness::None => WitnessSetup::Done,
         };
         let starts = !matches!(entry.witness_setup, WitnessSetup::First);
-        self.leases.insert(id, entry);
+        self.insert(id, entry);
         if starts {
             self.step(id, Input::Start);
         }
@@ -496,7 +535,11 @@ impl Keeper {
         let ambient = Ambient { now, wall: self.clock.wall(), nonce, jitter };
         let mut effects = std::mem::take(&mut self.effects);
         let known = self.keys.get_mut(&entry.key).expect("a lease's key is known");
+        let was_wanted = is_wanted(&entry.machine);
         entry.machine.step(&ambient, &mut known.sightings, input, &mut effects);
+        if was_wanted && !is_wanted(&entry.machine) {
+            self.in_flight.withdraw(id);
+        }
         let mut then = None;
         for effect in effects.drain(..) {
             preemption_point();
@@ -505,16 +548,15 @@ impl Keeper {
                     let key = self.leases[&id].key.clone();
                     let first = self.keys[&key].sightings.latest().is_none();
                     let logbook = self.logbook.clone().filter(|_| first);
-                    let ends = self.timeout_at(id, ambient.now);
-                    self.in_flight.read(id, key, (ambient.now, ends), logbook);
+                    let time = self.time_of_call(id, ambient.now, Duration::ZERO);
+                    self.in_flight.read(id, key, time, logbook);
                 }
                 Effect::Write(write) => {
                     let first = self.before_write(id, &write);
                     let key = self.leases[&id].key.clone();
-                    let wait = self.pace(&key, ambient.now);
-                    let first = self.paced(first, ambient.now, wait);
-                    let ends = self.timeout_at(id, ambient.now + wait);
-                    self.in_flight.write(id, key, (ambient.now, ends), first, write);
+                    let interval = self.pace(&key, ambient.now);
+                    let time = self.time_of_call(id, ambient.now, interval);
+                    self.in_flight.write(id, key, time, first, write);
                 }
                 Effect::SleepUntil(at) => {
                     if !self.moves_timer(id) {
@@ -574,9 +616,21 @@ impl Keeper {
         !stays && !relies_on_hints
     }
 
-    /// Deadline of a call of this lease that is sent at `sent`.
-    fn timeout_at(&self, id: LeaseId, sent: Instant) -> Instant {
-        sent + self.leases[&id].timing.timeout()
+    /// Time of a call of this lease.
+    ///
+    /// A renewal waits for a place for half of its timeout at most, and the other half is left for its answer. A poll may
+    /// wait longer: when many contenders start at once, each of them gets its turn.
+    fn time_of_call(&self, id: LeaseId, sent: Instant, interval: Duration) -> CallTime {
+        let entry = &self.leases[&id];
+        let timeout = entry.timing.timeout();
+        let (urgency, wait_max) = if entry.machine.is_seeking() {
+            (Urgency::Poll, entry.timing.ttl().as_duration())
+        } else {
+            // A lease that ends has no deadline; its own wait ends with the timeout.
+            let deadline = entry.machine.term_ref().map(|term| term.deadline);
+            (Urgency::Renewal(deadline.unwrap_or(sent + interval + timeout)), timeout / 2)
+        };
+        CallTime { sent, interval, timeout, urgency, wait_max }
     }
 
     /// Listens for hints while a contender waits for the key, and only then, because a subscription costs the store
@@ -616,6 +670,7 @@ impl Keeper {
 
     fn forget(&mut self, id: LeaseId) {
         let Some(entry) = self.leases.remove(&id) else { return };
+        self.places.remove_lease(entry.timing.period());
         if let Some(wake) = entry.wake {
             self.timers.unset(wake, id);
         }
@@ -634,6 +689,11 @@ impl Keeper {
         let Some(entry) = self.lapsed.remove(&id) else { return };
         self.make_room_for(&entry.key);
         self.keys.entry(entry.key.clone()).or_default().leases.push(id);
+        self.insert(id, entry);
+    }
+
+    fn insert(&mut self, id: LeaseId, entry: LeaseEntry) {
+        self.places.add_lease(entry.timing.period());
         self.leases.insert(id, entry);
     }
 

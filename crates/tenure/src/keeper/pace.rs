@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
-use tenure_store::{BoxFuture, Key};
+use tenure_store::Key;
 
 use super::Keeper;
 use crate::clock::Instant;
@@ -18,23 +17,6 @@ impl Keeper {
         let interval = self.write_interval;
         let known = self.keys.get_mut(key);
         known.map_or(Duration::ZERO, |known| next_write(&mut known.next_write_at, interval, now))
-    }
-
-    /// Completes `first`, then waits for the write interval.
-    pub(crate) fn paced(
-        &self,
-        first: Option<BoxFuture<'static, ()>>,
-        now: Instant,
-        wait: Duration,
-    ) -> Option<BoxFuture<'static, ()>> {
-        if wait.is_zero() {
-            return first;
-        }
-        let next_write_at = self.clock.sleep_until(now + wait);
-        Some(match first {
-            Some(first) => first.then(|()| next_write_at).boxed(),
-            None => next_write_at,
-        })
     }
 }
 

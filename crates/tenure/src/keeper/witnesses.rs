@@ -124,16 +124,18 @@ impl Witnesses {
 
     /// Lists a nonce in the keeper's own witness. The request with the nonce is sent after this: a record whose nonce
     /// is not listed hides its holder's death. A disk that takes longer than `LIST_MAX` costs the listing, not the
-    /// renewal. `None` if it is listed already: a file in memory waits for no disk.
-    pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> Option<BoxFuture<'static, ()>> {
-        if witness.is_in_memory() {
-            // A contender that does not find the nonce waits for the ttl.
-            let _ = witness.list(nonce);
-            return None;
-        }
-        let witness = Arc::clone(witness);
-        let listed = self.jobs.run(LIST_MAX, move || witness.list(nonce));
-        Some(Box::pin(async move { drop(listed.await) }))
+    /// renewal. A file in memory waits for no disk, and needs no other thread.
+    pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
+        let (witness, jobs) = (Arc::clone(witness), self.jobs.clone());
+        // Listed at the first poll, from which the limit counts, too: the request may have waited for its place.
+        Box::pin(async move {
+            if witness.is_in_memory() {
+                // A contender that does not find the nonce waits for the ttl.
+                let _ = witness.list(nonce);
+            } else {
+                drop(jobs.run(LIST_MAX, move || witness.list(nonce)).await);
+            }
+        })
     }
 
     /// Inspects the witness that a record names; `false` if there is no directory for one.

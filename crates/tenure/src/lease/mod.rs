@@ -190,7 +190,9 @@ impl Lease {
     /// Renews now. With [`Request::manual`] this is the only renewal.
     ///
     /// Returns when the renewal is confirmed, or when the lease is lost: a lost answer is read back and retried until
-    /// the deadline. Dropping the future does not undo a pending renewal.
+    /// the deadline. After a failed call the store gets a pause, usually of half a renewal period or more: with a long ttl
+    /// that takes minutes. A caller that cannot wait so long drops the future. That does not undo a pending renewal: the
+    /// keeper continues, [`states`](Self::states) shows the risk, and [`renewals`](Self::renewals) the success.
     pub async fn renew(&self) -> Result<(), Error> {
         self.check()?;
         let renewed = self.keeper.ask(|reply| Command::Renew { id: self.id, reply });

@@ -19,6 +19,16 @@ pub enum Duty {
     PollDespiteHints,
     /// A write waits for at most one write interval of the store, however many contenders write.
     BoundPacing,
+    /// A call that waits for a place goes before others if it keeps a lease. Otherwise polls cost a lease.
+    RenewFirst,
+    /// One call in four is a poll, if one waits. Otherwise renewals keep every contender waiting.
+    LetPollsThrough,
+    /// A place is given back when its call ends, times out or panics. Otherwise no call is sent any more.
+    GivePlacesBack,
+    /// A call that waits for a place is withdrawn when its lease no longer needs it.
+    WithdrawCalls,
+    /// A failing store gets at most twice the usual calls. Otherwise it meets a burst when it returns.
+    PaceInTrouble,
     /// The keeper remembers a key as long as a lease needs it.
     KeepUsedKeys,
     /// The keeper watches a cancelled acquire until its requests can no longer have an effect.

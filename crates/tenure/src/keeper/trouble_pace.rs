@@ -1,0 +1,147 @@
+use std::time::Duration;
+
+use crate::clock::Instant;
+
+/// Limit on the calls per second while the store fails calls.
+///
+/// A store that comes back meets every lease that it failed, and many of them need a read before their write. Without a
+/// limit that is a burst, just when the store is weakest. The limit is twice the calls that the leases need when nothing
+/// fails, so that all of them are renewed again within half a period.
+#[derive(Debug, Default)]
+pub(crate) struct TroublePace {
+    /// Calls per million seconds that the leases need when nothing fails.
+    needed: u64,
+    /// End of the trouble; `None` if there is none.
+    until: Option<Instant>,
+    /// Time at which the last call would have been sent if all of them kept the same distance.
+    even: Instant,
+}
+
+impl TroublePace {
+    /// Adds a lease that is renewed or polled once in this period.
+    pub(crate) fn add(&mut self, period: Duration) {
+        self.needed += rate(period);
+    }
+
+    /// Removes a lease that was added with this period.
+    pub(crate) fn remove(&mut self, period: Duration) {
+        self.needed -= rate(period);
+    }
+
+    /// A call has failed. The limit holds for `span` from now on.
+    pub(crate) fn failed(&mut self, now: Instant, span: Duration) {
+        self.until = self.until.max(Some(now + span));
+    }
+
+    /// Ends the trouble if no call has failed for long enough.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.until.take_if(|until| *until <= now);
+    }
+
+    /// True while the limit holds.
+    pub(crate) fn is_on(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// Earliest time of the next call.
+    pub(crate) fn next_at(&self) -> Instant {
+        if self.is_on() { self.even - self.distance() * BURST } else { Instant::default() }
+    }
+
+    /// A call is sent now.
+    pub(crate) fn sent(&mut self, now: Instant) {
+        if self.is_on() {
+            self.even = self.even.max(now) + self.distance();
+        }
+    }
+
+    /// Distance of two calls under the limit.
+    fn distance(&self) -> Duration {
+        Duration::from_nanos(1_000_000 * SECOND / (2 * self.needed).max(LEAST * 1_000_000))
+    }
+}
+
+/// Calls per million seconds of a lease with this period.
+fn rate(period: Duration) -> u64 {
+    let rate = u128::from(1_000_000 * SECOND) / period.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Calls that may be sent without a distance: the limit must not delay a coordinator with few leases.
+const BURST: u32 = 16;
+
+/// Calls per second that are always allowed. Any store bears them, and leases with long ttls would otherwise take minutes
+/// to release.
+const LEAST: u64 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(5);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    /// Calls that are sent from `from` to `to`, as early as the limit allows.
+    fn sent(pace: &mut TroublePace, from: Instant, to: Instant) -> u64 {
+        let (mut now, mut count) = (from, 0);
+        loop {
+            now = now.max(pace.next_at());
+            if now >= to {
+                return count;
+            }
+            pace.sent(now);
+            count += 1;
+        }
+    }
+
+    #[test]
+    fn in_trouble_twice_as_many_calls_are_sent_as_the_leases_need() {
+        let mut pace = TroublePace::default();
+        (0..10_000).for_each(|_| pace.add(PERIOD));
+        pace.failed(at(60_000), Duration::from_secs(15));
+        let count = sent(&mut pace, at(60_000), at(65_000));
+        assert!((19_990..=20_000 + u64::from(BURST)).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn few_leases_are_not_delayed() {
+        let mut pace = TroublePace::default();
+        pace.add(PERIOD);
+        pace.failed(at(60_000), Duration::from_secs(15));
+        for _ in 0..BURST {
+            assert!(pace.next_at() <= at(60_000));
+            pace.sent(at(60_000));
+        }
+        let count = sent(&mut pace, at(61_000), at(62_000));
+        assert!((LEAST..=LEAST + u64::from(BURST)).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn without_a_failed_call_there_is_no_limit_and_it_ends_with_the_trouble() {
+        let mut pace = TroublePace::default();
+        pace.add(PERIOD);
+        (0..1_000).for_each(|_| pace.sent(at(1)));
+        assert_eq!(pace.next_at(), Instant::default());
+        pace.failed(at(1), Duration::from_secs(15));
+        pace.failed(at(2), Duration::from_secs(3));
+        pace.end(at(15_000));
+        assert!(pace.is_on(), "the longer trouble counts");
+        pace.end(at(15_001));
+        assert!(!pace.is_on());
+    }
+
+    #[test]
+    fn a_lease_that_has_ended_no_longer_counts() {
+        let mut pace = TroublePace::default();
+        for period in [PERIOD, Duration::from_millis(7), Duration::from_nanos(1)] {
+            pace.add(period);
+            pace.remove(period);
+        }
+        assert_eq!(pace.needed, 0);
+    }
+}
