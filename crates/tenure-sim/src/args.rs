@@ -63,7 +63,8 @@ without the debug assertions of that profile it refuses to run (78).
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
                 scripts, restarts, outages, liars, fairness, calm; in the world of the primitives: primitives (all of
                 them), elected-twins, elected-in-turn, sets, keys, slots, jobs; in the world of the driver: calm, whole,
-                witnesses, paced, hints, keys, panics, shutdowns, liars, crowded, outage
+                witnesses, paced, hints, keys, panics, shutdowns, liars, credentials, crowded,
+                outage
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 

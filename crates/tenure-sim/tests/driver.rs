@@ -50,6 +50,8 @@ const SOON: &[&str] = &[
     "place-kept",
     "waiting-call-sent",
     "burst-after-outage",
+    "denial-ends-patience",
+    "denial-never-reported",
 ];
 
 #[test]

@@ -31,7 +31,7 @@ impl DriverWorld {
         }
         let process = alive[self.draw(|rng| rng.index(alive.len()))];
         let span = self.draw(|rng| rng.skewed(MILLI, 3 * self.plan.ttl_most()));
-        let kind = self.draw(|rng| rng.below(9));
+        let kind = self.draw(|rng| rng.below(10));
         self.note(
             format_args!("fault"),
             kind,
@@ -72,6 +72,7 @@ impl DriverWorld {
                 // Its users see only errors from now on: the program restarts.
                 self.restart(process, span);
             }
+            7 => self.rotate_credentials(process, span),
             _ => {
                 self.reach(Reached::Killed);
                 self.kill(process);
@@ -114,7 +115,10 @@ impl DriverWorld {
         self.healed.set(true);
         self.server.borrow_mut().down = false;
         for process in self.alive() {
-            self.process(process, |it| it.link.cut = Cut::default());
+            self.process(process, |it| {
+                it.link.cut = Cut::default();
+                it.denied_until = 0;
+            });
         }
     }
 }

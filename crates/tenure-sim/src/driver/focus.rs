@@ -22,6 +22,8 @@ pub enum DriverFocus {
     Shutdowns,
     /// A store that ignores conditions.
     Liars,
+    /// Credentials that are rotated, and no other faults.
+    Credentials,
     /// Many renewals and reads for one place, and no faults.
     Crowded,
     /// A process with a thousand leases, and a store that is down for a third of their ttl.
@@ -41,6 +43,7 @@ impl DriverFocus {
         Self::Panics,
         Self::Shutdowns,
         Self::Liars,
+        Self::Credentials,
         Self::Crowded,
         Self::Outage,
     ];
@@ -58,6 +61,7 @@ impl DriverFocus {
             Self::Panics => "panics",
             Self::Shutdowns => "shutdowns",
             Self::Liars => "liars",
+            Self::Credentials => "credentials",
             Self::Crowded => "crowded",
             Self::Outage => "outage",
         }

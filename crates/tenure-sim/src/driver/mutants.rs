@@ -1,6 +1,8 @@
 //! Mutants of the driver, which test its oracle. Each neglects one duty of the driver, or replaces one rule of the
 //! protocol, and names the invariant that must catch it.
 
+use std::time::Duration;
+
 use tenure::simulation::Duty;
 use tenure_core::machine::Rules;
 
@@ -44,6 +46,24 @@ struct AnySecret;
 impl Rules for AnySecret {
     fn knows_secret(&self, _: Option<[u8; 32]>, _: Option<[u8; 32]>) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+struct GivesUpWhenDenied;
+
+impl Rules for GivesUpWhenDenied {
+    fn pause_after_denied(&self, _: u32, _: u32) -> Option<Duration> {
+        None
+    }
+}
+
+#[derive(Debug)]
+struct NeverReportsDenial;
+
+impl Rules for NeverReportsDenial {
+    fn pause_after_denied(&self, _: u32, _: u32) -> Option<Duration> {
+        Some(Duration::from_secs(1))
     }
 }
 
@@ -269,6 +289,20 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
         Invariant::L5,
         DriverFocus::Outage,
     ),
+    DriverMutant {
+        name: "denial-ends-patience",
+        replaces: "a patient contender gives up at the first denied answer",
+        caught_by: Invariant::L4,
+        focus: DriverFocus::Credentials,
+        change: DriverChange::Rule(&GivesUpWhenDenied),
+    },
+    DriverMutant {
+        name: "denial-never-reported",
+        replaces: "a patient contender never reports a denial",
+        caught_by: Invariant::L7,
+        focus: DriverFocus::Credentials,
+        change: DriverChange::Rule(&NeverReportsDenial),
+    },
     DriverMutant {
         name: "any-secret",
         replaces: "the secret of a handle is not compared",

@@ -144,10 +144,14 @@ impl DriverPlan {
             slow_disk: some(rng, 100),
             no_thread: some(rng, 50),
             drops: match focus {
-                DriverFocus::Whole | DriverFocus::Crowded => 0,
+                DriverFocus::Whole | DriverFocus::Crowded | DriverFocus::Credentials => 0,
                 _ => rng.pick(&[50, 200, 400]),
             },
-            shutdowns: if focus == DriverFocus::Shutdowns { 150 } else { rng.pick(&[0, 10, 30]) },
+            shutdowns: match focus {
+                DriverFocus::Shutdowns => 150,
+                DriverFocus::Credentials => 0,
+                _ => rng.pick(&[0, 10, 30]),
+            },
             witnesses_in_memory: rng.chance(300),
             calls_max: match focus {
                 DriverFocus::Crowded => NonZero::<usize>::MIN,

@@ -1,5 +1,6 @@
 use std::rc::Rc;
 
+use super::Reached;
 use super::executor::ThreadRole;
 use super::world::DriverWorld;
 use crate::parts::Link;
@@ -20,6 +21,8 @@ pub(super) struct DriverProcess {
     user_stalled_until: u64,
     /// Trouble of its own or of its store until then: no duty has a bound before.
     pub(super) troubled_until: u64,
+    /// Its credentials are wrong until then.
+    pub(super) denied_until: u64,
     pub(super) link: Link,
     /// True if its keeper was killed: no one can vacate what it held.
     pub(super) keeper_killed: bool,
@@ -36,6 +39,7 @@ impl DriverProcess {
             keeper_stalled_until: 0,
             user_stalled_until: 0,
             troubled_until: 0,
+            denied_until: 0,
             link: Link::default(),
             keeper_killed: false,
         }
@@ -100,6 +104,14 @@ impl DriverWorld {
     pub(super) fn trouble(&self, process: usize, span: u64) {
         let until = self.now.get() + span;
         self.process(process, |it| it.troubled_until = it.troubled_until.max(until));
+    }
+
+    /// Rotates the credentials of a process: the store denies its calls for a span. An earlier rotation ends.
+    pub(super) fn rotate_credentials(&self, process: usize, span: u64) {
+        self.reach(Reached::Rotated);
+        let until = self.now.get() + span;
+        self.process(process, |it| it.denied_until = until);
+        self.trouble(process, span);
     }
 
     /// Kills a process, as SIGKILL does.

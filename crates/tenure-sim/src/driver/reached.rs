@@ -43,6 +43,14 @@ pub enum Reached {
     Outage,
     /// A request arrived while the store was down.
     StoreDown,
+    /// The credentials of a process were rotated.
+    Rotated,
+    /// The store denied a call.
+    Denied,
+    /// A patient contender was granted its lease although the store had denied its calls.
+    OutlastedDenials,
+    /// A patient contender reported that the store denies its calls.
+    ReportedDenial,
     /// Code of the store panicked.
     StorePanicked,
     /// Code of the user panicked.
@@ -81,6 +89,10 @@ impl Reached {
         Self::Killed,
         Self::Outage,
         Self::StoreDown,
+        Self::Rotated,
+        Self::Denied,
+        Self::OutlastedDenials,
+        Self::ReportedDenial,
         Self::StorePanicked,
         Self::UserPanicked,
         Self::HintLost,
@@ -113,6 +125,10 @@ impl Reached {
             Self::Killed => "processes killed",
             Self::Outage => "outages of the store",
             Self::StoreDown => "requests during an outage",
+            Self::Rotated => "rotations of credentials",
+            Self::Denied => "calls denied",
+            Self::OutlastedDenials => "acquires that outlasted a rotation",
+            Self::ReportedDenial => "acquires that reported a denial",
             Self::StorePanicked => "panics in the code of the store",
             Self::UserPanicked => "panics in the code of users",
             Self::HintLost => "hints lost",

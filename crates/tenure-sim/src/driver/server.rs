@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tenure_core::machine::Fault as CallFault;
 use tenure_core::record::{self, Record};
 use tenure_store::{
-    Applied, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, StoreClock, StoreError,
+    Applied, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreClock, StoreError,
     StoreTime, Version, Write,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -153,6 +153,11 @@ impl DriverWorld {
             && let Ok(record) = record::decode(&write.value)
         {
             self.judge_send(process, key, &record, write.purpose);
+        }
+        if self.now.get() < self.process(process, |it| it.denied_until) {
+            self.reach(Reached::Denied);
+            let denied = Err(StoreError::refused(Reason::Denied, "these credentials are not valid"));
+            return self.after(MILLI, move |_| drop(answered.send(denied)));
         }
         let (request, answered) = match self.meet_outage(process, request, answered, sent) {
             Some(unaffected) => unaffected,

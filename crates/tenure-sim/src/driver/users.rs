@@ -83,9 +83,16 @@ impl User {
                 self.sleep(world().draw(|rng| rng.between(100, 2000)) * MILLI).await;
                 continue;
             };
-            if world().plan.focus == DriverFocus::Crowded {
-                self.crowd(id, &coordinator).await;
-                continue;
+            match world().plan.focus {
+                DriverFocus::Crowded => {
+                    self.crowd(id, &coordinator).await;
+                    continue;
+                }
+                DriverFocus::Credentials if self.number == 0 && world().chance(300) => {
+                    self.outlast_denials(&coordinator).await;
+                    continue;
+                }
+                _ => {}
             }
             if world().chance(world().plan.shutdowns) {
                 self.shut_down(id, coordinator).await;
@@ -200,6 +207,52 @@ impl User {
         if let Err(error) = seen {
             let sentence = format!("process {} cannot observe {key} without a fault: {error}", self.process);
             world().violate(Invariant::L7, sentence);
+        }
+    }
+
+    /// Acquires with patience while the credentials of the process are wrong: for some seconds, or for long.
+    async fn outlast_denials(&self, coordinator: &Coordinator) {
+        let key = self.key();
+        let Ok(request) = coordinator.lease(key.as_str()) else { return };
+        let ttl = world().plan.ttls[0];
+        let is_short = world().chance(500);
+        let span = if is_short { world().draw(|rng| rng.between(1, DENIED_BRIEFLY)) } else { DENIED_LONG };
+        world().rotate_credentials(self.process, span);
+        let patience = 2 * DENIED_LONG;
+        let request = request.ttl(Duration::from_nanos(ttl)).wait(Duration::from_nanos(patience));
+        let denied_at = world().now.get();
+        let waiting = Waiting::new(self.process, &key);
+        let acquired = request.acquire().await;
+        let passed = world().now.get() - denied_at;
+        match acquired {
+            Ok(lease) => {
+                world().reach(Reached::OutlastedDenials);
+                let owned = self.own(&lease);
+                drop(waiting);
+                // A rotation ends early when everything heals.
+                if !is_short && passed >= DENIED_LONG && !world().healed.get() {
+                    let sentence = format!(
+                        "the acquire of {key} by process {} reported no denial in {} s",
+                        self.process,
+                        passed / SECOND
+                    );
+                    world().violate(Invariant::L7, sentence);
+                }
+                drop(lease);
+                drop(owned);
+            }
+            Err(error) if format!("{error}").contains("denied access") => {
+                world().reach(Reached::ReportedDenial);
+                if is_short {
+                    let sentence = format!(
+                        "process {} gave up {key} after {} ms of denied answers: {error}",
+                        self.process,
+                        passed / MILLI
+                    );
+                    world().violate(Invariant::L4, sentence);
+                }
+            }
+            Err(error) => self.note(2, format_args!("is not granted {key}: {error}")),
         }
     }
 
@@ -633,6 +686,12 @@ impl Future for CheckedWork<'_> {
 /// A future that is dropped by its polls gets fewer polls than this. One that is dropped after some time has this number
 /// in the counts.
 const LATER: u32 = 5;
+
+/// A rotation that a patient contender outlasts: it reports a denial half a minute after the first one, or later.
+const DENIED_BRIEFLY: u64 = 25 * SECOND;
+
+/// A rotation that it reports: the last denied answer comes a minute after the first, at most.
+const DENIED_LONG: u64 = 80 * SECOND;
 
 /// Longest time to connect: the limit of the driver, and 2 s.
 const CONNECT_MAX: u64 = 32 * SECOND;
