@@ -3,6 +3,7 @@
 //! Times are printed and never asserted, because they depend on the machine. Compare the ratios.
 
 mod gate;
+mod many;
 mod slots;
 
 use std::fs;
@@ -26,6 +27,7 @@ fn main() {
     on_a_disk(&runtime);
     plain_key(&runtime);
     slots::slots(&runtime);
+    many::many(&runtime);
 }
 
 fn check(runtime: &Runtime) {
