@@ -1,9 +1,10 @@
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::{io, thread};
 
 use tenure_core::Token;
 use tenure_store::Key;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
@@ -20,7 +21,7 @@ use crate::store::caught::caught;
 #[derive(Debug)]
 pub(crate) struct Reporter {
     recorder: Option<Arc<dyn Recorder>>,
-    queue: Option<SyncSender<Report>>,
+    queue: Option<Sender<Report>>,
     missed: u64,
 }
 
@@ -68,7 +69,7 @@ impl Reporter {
         }
     }
 
-    fn queue(&mut self) -> Option<SyncSender<Report>> {
+    fn queue(&mut self) -> Option<Sender<Report>> {
         if self.queue.is_none() {
             // No thread could be started. The next report tries again.
             self.queue = start(self.recorder.clone()).ok();
@@ -78,8 +79,9 @@ impl Reporter {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the reporter owns its thread")]
-fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<SyncSender<Report>> {
-    let (queue, reports) = sync_channel(QUEUE_MAX);
+fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<Sender<Report>> {
+    // A channel of `std` would allocate and write the memory of all pending reports now.
+    let (queue, reports) = channel(QUEUE_MAX);
     thread::Builder::new().name("tenure-reporter".into()).spawn(move || pass_on(reports, recorder))?;
     Ok(queue)
 }
@@ -117,8 +119,8 @@ impl Report {
     }
 }
 
-fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
-    for report in reports {
+fn pass_on(mut reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
+    while let Some(report) = reports.blocking_recv() {
         pass_on_one(&report, recorder.as_deref());
     }
 }
