@@ -65,32 +65,27 @@ impl Link {
 
     /// Receives without waiting. Every error of the connection counts as its end.
     pub(crate) fn receive(&self) -> Received {
-        let mut message = vec![0; MESSAGE_MAX];
+        // The length first: memory for the longest message would cost a forked process more than the call.
+        let peek = || rustix::net::recv(&self.0, &mut [0; 0], RecvFlags::PEEK | RecvFlags::TRUNC);
+        let length = match settled(peek) {
+            Ok((_, length)) if length > 0 => length,
+            Err(Errno::AGAIN) => return Received::Nothing,
+            Ok(_) | Err(_) => return Received::End,
+        };
+        let mut message = vec![0; length];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut message)];
-        let received = loop {
-            match rustix::net::recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-                // The other end closed without reading everything: the kernel reports that once, before the messages
-                // that it had sent.
-                Err(Errno::INTR | Errno::CONNRESET) => {}
-                received => break received,
-            }
-        };
-        let length = match received {
-            Ok(received) => received.bytes,
-            Err(Errno::AGAIN) => return Received::Nothing,
-            Err(_) => return Received::End,
-        };
+        let receive =
+            || rustix::net::recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC).map(drop);
+        if settled(receive).is_err() {
+            return Received::End;
+        }
         let descriptors = control.drain().flat_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
             _ => Vec::new(),
         });
         let descriptors = descriptors.collect();
-        if length == 0 {
-            return Received::End;
-        }
-        message.truncate(length);
         Received::Message(message, descriptors)
     }
 }
@@ -133,17 +128,41 @@ impl LinkListener {
     }
 }
 
+/// Calls again while the outcome is not about the next message. If the other end closed without reading everything, the
+/// kernel reports that once, before the messages that it had sent.
+fn settled<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Maximum number of descriptors of a message.
 const DESCRIPTORS_MAX: usize = 1;
-
-/// More than the longest message: a name, a holder and a store.
-const MESSAGE_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
     use rustix::event::Timespec;
 
     use super::*;
+
+    #[test]
+    fn a_long_message_and_a_short_one_arrive_complete_and_in_order() {
+        let (ours, theirs) = Link::pair().unwrap();
+        assert!(matches!(ours.receive(), Received::Nothing));
+        let long = [7; 100_000];
+        theirs.send(&long, &[ours.as_fd()]).unwrap();
+        theirs.send(b"short", &[]).unwrap();
+        assert!(
+            matches!(ours.receive(), Received::Message(message, passed) if message == long && passed.len() == 1)
+        );
+        assert!(
+            matches!(ours.receive(), Received::Message(message, passed) if message == b"short" && passed.is_empty())
+        );
+        assert!(matches!(ours.receive(), Received::Nothing));
+    }
 
     #[test]
     fn the_last_message_is_received_although_the_other_end_had_stopped_reading() {
