@@ -14,7 +14,7 @@ use crate::signals::Reload;
 /// Run a program only while it holds a lease, and inspect leases
 #[derive(Debug, Parser)]
 #[command(name = "tenure", version = env!("TENURE_VERSION"), arg_required_else_help = true, after_help = help::TENURE)]
-pub(crate) struct Args {
+pub(crate) struct Args<C: clap::Subcommand = Command> {
     /// The store, such as file:///var/lib/jobs/tenure; default: TENURE_STORE, or the store of this user
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
@@ -22,7 +22,29 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     pub(crate) check_store: bool,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: C,
+}
+
+impl Args {
+    /// Parses the arguments of this process.
+    pub(crate) fn of_this_process() -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        Self::of_run(&words).map_or_else(|| Self::try_parse_from(&words), Ok)
+    }
+
+    /// Parses the arguments of `run` without the definitions of the other commands, which would take longer to build than
+    /// everything else before the store is opened. `None` if these are not its arguments, or are wrong.
+    fn of_run(words: &[OsString]) -> Option<Self> {
+        words.iter().find(|word| *word == "run")?;
+        let Args { store, check_store, command: OnlyRun::Run(run) } = Args::try_parse_from(words).ok()?;
+        Some(Self { store, check_store, command: Command::Run(run) })
+    }
+}
+
+/// The command `run` without the others.
+#[derive(Debug, clap::Subcommand)]
+enum OnlyRun {
+    Run(Run),
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -782,6 +804,33 @@ mod tests {
 
     #[test]
     fn the_definition_of_the_arguments_is_consistent() {
-        Args::command().debug_assert();
+        <Args>::command().debug_assert();
+        Args::<OnlyRun>::command().debug_assert();
+    }
+
+    #[test]
+    fn run_has_the_same_arguments_with_and_without_the_other_commands() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for line in [
+            "tenure run x -- true",
+            "tenure --store file:///run run run --ttl 3s -n -- run --store status",
+            "tenure run --check-store --slots 3 x --store file:///s -- sh -c x",
+            "tenure run --once-per 1h --count-failures -E 3 -q x --wait 2s -- true",
+        ] {
+            let alone = Args::of_run(&words(line)).expect(line);
+            assert_eq!(format!("{alone:?}"), format!("{:?}", <Args>::try_parse_from(words(line)).unwrap()));
+        }
+        for line in [
+            "tenure status run",
+            "tenure --store run status x",
+            "tenure help run",
+            "tenure run --help",
+            "tenure --version run x -- true",
+            "tenure run x",
+            "tenure run x --unknown -- true",
+            "tenure elect x -- run",
+        ] {
+            assert!(Args::of_run(&words(line)).is_none(), "{line}");
+        }
     }
 }

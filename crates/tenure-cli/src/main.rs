@@ -53,8 +53,6 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     if let Some(ended) = demo::worker_if_asked() {
         return ended;
@@ -62,7 +60,7 @@ fn main() -> ExitCode {
     if let Some(ended) = completions::names_if_asked() {
         return ended;
     }
-    let args = match args::Args::try_parse() {
+    let args = match args::Args::of_this_process() {
         Ok(args) => args,
         Err(error) => return usage::answer(&error),
     };

@@ -13,7 +13,7 @@ use crate::output;
 /// Writes the manual, generated from the definitions of the arguments: the main page to standard output, or all pages
 /// to a directory.
 pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
-    let mut command = Args::command().disable_help_subcommand(true);
+    let mut command = <Args>::command().disable_help_subcommand(true);
     command.build();
     match &man.out {
         Some(directory) => {

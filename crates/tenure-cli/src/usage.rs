@@ -64,7 +64,7 @@ fn likely_meaning(error: &clap::Error) -> Option<String> {
 
 /// The command that was meant, as far as it is known.
 fn subject() -> String {
-    let mut command = &Args::command();
+    let mut command = &<Args>::command();
     let mut subject = "tenure".to_owned();
     for word in words_before_dashes() {
         if let Some(below) = command.find_subcommand(&word) {

@@ -33,7 +33,7 @@ impl CommandLine {
         if typed.starts_with('-') {
             return None;
         }
-        let mut root = Args::command();
+        let mut root = <Args>::command();
         root.build();
         let position = Position::after(&root, &before)?;
         let wanted = match position.command.get_positionals().next()?.get_id().as_str() {

@@ -17,7 +17,7 @@ pub(crate) use names::names_if_asked;
 /// the store, each time that they are needed.
 pub(crate) fn completions(completions: &Completions) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut Args::command(), "tenure", &mut script);
+    clap_complete::generate(completions.shell, &mut <Args>::command(), "tenure", &mut script);
     let script = String::from_utf8_lossy(&script);
     output::answer(&script::with_names(completions.shell, &script))?;
     Ok(ExitCode::SUCCESS)
