@@ -12,6 +12,7 @@ use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use rustix::time::Timespec;
 use tenure::clock::{BootClock, Clock};
 
+use super::cgroup_texts::CgroupTexts;
 use super::mount::Mount;
 
 /// A cgroup for the child, if this process may create one: one write kills all of its processes, however fast they
@@ -51,11 +52,11 @@ impl LeaseMark {
 pub(super) struct CgroupPath(Option<PathBuf>);
 
 impl CgroupPath {
-    pub(super) fn new(mark: LeaseMark) -> io::Result<Self> {
+    pub(super) fn new(mark: LeaseMark, texts: &CgroupTexts) -> io::Result<Self> {
         let mut bytes = [0; 8];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
         let name = format!("{}{:016x}", prefix_of(mark), u64::from_ne_bytes(bytes));
-        Ok(Self(own().map(|own| own.join(name))))
+        Ok(Self(own_directory_in(texts).map(|own| own.join(name))))
     }
 
     /// True if there is a cgroup.
@@ -151,8 +152,12 @@ impl AsFd for Cgroup {
 /// A cgroup is touched only after both guards of its run are dead: each of them holds a lock on it until then. A
 /// process that may not create a cgroup may not kill one either, and skips the search.
 pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
-    let may_make = own().is_some_and(|own| rustix::fs::access(&own, Access::WRITE_OK).is_ok());
-    let Some(top) = mount_point().filter(|_| may_make) else { return false };
+    // Read again for each search: a wait may be long, and the cgroup another one by now.
+    let texts = CgroupTexts::read();
+    let own = own_directory_in(&texts);
+    let may_make = own.is_some_and(|own| rustix::fs::access(&own, Access::WRITE_OK).is_ok());
+    let Some(hierarchy) = hierarchies(&texts.mounts).next().filter(|_| may_make) else { return false };
+    let top = PathBuf::from(hierarchy.point);
     let prefix = prefix_of(mark);
     let mut ended = false;
     for_each_below(
@@ -233,26 +238,11 @@ fn remove(path: &Path) {
     let _ = fs::remove_dir(path);
 }
 
-/// The cgroup of this process.
-fn own() -> Option<PathBuf> {
-    own_directory_in(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
-}
-
-/// The mount point of the hierarchy.
-fn mount_point() -> Option<PathBuf> {
-    let mounts = mounts()?;
-    Some(PathBuf::from(hierarchies(&mounts).next()?.point))
-}
-
-fn mounts() -> Option<String> {
-    fs::read_to_string("/proc/self/mountinfo").ok()
-}
-
 /// The directory of this process's cgroup; `None` unless the complete hierarchy is mounted, or a part that contains
 /// this process. A container may mount another part.
-fn own_directory_in(mounts: &str, own: &str) -> Option<PathBuf> {
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    hierarchies(mounts).find_map(|mount| mount.directory_of(own))
+fn own_directory_in(texts: &CgroupTexts) -> Option<PathBuf> {
+    let own = texts.own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    hierarchies(&texts.mounts).find_map(|mount| mount.directory_of(own))
 }
 
 /// The mounted parts of the unified hierarchy.
@@ -280,8 +270,10 @@ mod tests {
 
     #[test]
     fn the_own_cgroup_is_found_below_the_mount() {
-        let find =
-            |mounts: &str, own: &str| own_directory_in(mounts, own).map(|path| path.display().to_string());
+        let find = |mounts: &str, own: &str| {
+            let texts = CgroupTexts { mounts: mounts.to_owned(), own: own.to_owned() };
+            own_directory_in(&texts).map(|path| path.display().to_string())
+        };
         let cron = Some("/sys/fs/cgroup/system.slice/cron.service".to_owned());
         assert_eq!(find(WHOLE, "0::/system.slice/cron.service\n"), cron);
         let both = format!("9:name=systemd:/x\n{}", "0::/\n");

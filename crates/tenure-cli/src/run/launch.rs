@@ -31,11 +31,10 @@ impl Launch {
     pub(super) fn start(
         timing: Timing,
         lateness_meter: LatenessMeter,
-        mark: cgroup::LeaseMark,
+        cgroup: cgroup::CgroupPath,
         caller: &CallerAttributes,
         command: &[OsString],
     ) -> io::Result<Self> {
-        let cgroup = cgroup::CgroupPath::new(mark)?;
         let (control, theirs) = Link::pair()?;
         let strangers = Tree::own_children().unwrap_or_default();
         let child_action = set_child_action(SigHandler::SigDfl)?;
@@ -86,10 +85,12 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::run::cgroup_texts::CgroupTexts;
 
     #[test]
     fn only_an_unreaped_child_of_this_process_is_killed() {
-        let place = cgroup::CgroupPath::new(cgroup::LeaseMark::of("memory:", "x")).unwrap();
+        let place =
+            cgroup::CgroupPath::new(cgroup::LeaseMark::of("memory:", "x"), &CgroupTexts::read()).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
         // A grandchild stands in for a process that reuses the id of the watchdog: this process reaps neither.

@@ -7,6 +7,7 @@
 
 mod caller;
 mod cgroup;
+mod cgroup_texts;
 mod connected_run;
 pub(crate) mod fork;
 mod ladder;
@@ -46,7 +47,8 @@ use crate::signals::Blocked;
 use crate::wait_limit::WaitLimit;
 use crate::{panics, published_process, store};
 pub(crate) use caller::CallerAttributes;
-use cgroup::LeaseMark;
+use cgroup::{CgroupPath, LeaseMark};
+use cgroup_texts::CgroupTexts;
 use connected_run::ConnectedRun;
 use lateness::LatenessMeter;
 use launch::{Launch, reap_watchdog};
@@ -64,7 +66,8 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
     let wait = WaitLimit::from_now(run.waiting.limit());
     let key: Key = Key::parse(&run.name)?;
     let holder = holder(run)?;
-    let schedule = Schedule::of_the_guards();
+    let texts = CgroupTexts::read();
+    let schedule = Schedule::of_the_guards(&texts);
     let timing = timing(run, schedule)?;
     if !Tree::can_be_seen() {
         return Err(Failure::misconfigured(
@@ -94,7 +97,8 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
     let chosen = store::choose(args)?;
     let mark = LeaseMark::of(&chosen.identity(), &marked);
     // Both before the first thread: a fork copies only one thread, and threads inherit the signal mask.
-    let launch = Launch::start(timing, lateness_meter, mark, caller, &run.command).map_err(cannot)?;
+    let cgroup = CgroupPath::new(mark, &texts).map_err(cannot)?;
+    let launch = Launch::start(timing, lateness_meter, cgroup, caller, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
         Failure::misconfigured(format!(
             "processes cannot be signalled through descriptors here ({error}), so tenure could not kill the command \

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use super::cgroup_texts::CgroupTexts;
 use super::mount::Mount;
 use super::stat::Stat;
 
@@ -35,14 +36,12 @@ struct Quota {
 
 impl Schedule {
     /// The schedule that the guards of this process will have: they raise their priority as far as they may.
-    pub(super) fn of_the_guards() -> Self {
+    pub(super) fn of_the_guards(texts: &CgroupTexts) -> Self {
         let class = match class_of(&fs::read("/proc/self/stat").unwrap_or_default()) {
             Class::Nice(nice) => Class::Nice(attainable(nice)),
             class => class,
         };
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        Self { class, quota: quota(&mounts, &own, |path| fs::read_to_string(path).ok()) }
+        Self { class, quota: quota(&texts.mounts, &texts.own, |path| fs::read_to_string(path).ok()) }
     }
 
     /// The largest lateness with which a guard still has the tree dead in time.
@@ -258,7 +257,7 @@ mod tests {
     #[test]
     fn the_priority_of_this_process_is_unchanged() {
         let before = rustix::process::getpriority_process(None).unwrap();
-        Schedule::of_the_guards();
+        Schedule::of_the_guards(&CgroupTexts::read());
         assert_eq!(rustix::process::getpriority_process(None).unwrap(), before);
     }
 

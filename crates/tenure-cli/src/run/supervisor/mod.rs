@@ -506,6 +506,7 @@ mod tests {
     use super::*;
     use crate::progress::Verbosity;
     use crate::ready::when_readable;
+    use crate::run::cgroup_texts::CgroupTexts;
     use crate::run::link::Link;
     use crate::run::schedule::Schedule;
 
@@ -527,7 +528,7 @@ mod tests {
             witness: None,
             strangers: Vec::new(),
         };
-        let lateness_meter = LatenessMeter::new(timing, Schedule::of_the_guards());
+        let lateness_meter = LatenessMeter::new(timing, Schedule::of_the_guards(&CgroupTexts::read()));
         let work_guard = lease.work_guard().unwrap();
         let progress = ProgressOutput::new(Verbosity::Quiet, false, "x", "memory:");
         let mut supervisor =
