@@ -1,5 +1,7 @@
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,13 +39,21 @@ struct QueueState {
     limited_running: usize,
     threads: usize,
     idle: usize,
+    /// Threads that have done their job, and only have to pass on the result.
+    answering: usize,
     closed: bool,
 }
 
 struct Job {
-    run: Box<dyn FnOnce() + Send>,
+    run: Box<dyn FnOnce() -> Answer + Send>,
     limited: bool,
 }
+
+/// Passes on the result of a job, without waiting. Returns a result that no caller wants any more: to drop it may take as
+/// long as a job, because it may close a file.
+type Answer = Box<dyn FnOnce() -> Option<Unwanted> + Send>;
+
+type Unwanted = Box<dyn Any + Send>;
 
 impl Workers {
     pub(crate) fn new() -> Self {
@@ -79,10 +89,9 @@ impl Workers {
         limited: bool,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let run = move || {
-            if !answer.is_closed() {
-                let _ = answer.send(job());
-            }
+        let run = move || -> Answer {
+            let done = (!answer.is_closed()).then(job);
+            Box::new(move || answer.send(done?).err().map(|unwanted| Box::new(unwanted) as Unwanted))
         };
         self.submit(Job { run: Box::new(run), limited })?;
         answered.await.map_err(|_| StoreError::unknown("the thread that did it has failed"))
@@ -90,17 +99,18 @@ impl Workers {
 
     /// Runs the job if a worker is available, and discards the result.
     pub(crate) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
-        let _ = self.submit(Job { run: Box::new(job), limited: false });
+        let _ = self.submit(Job::unheard(job, false));
     }
 
     /// The same for a job that leases can do without.
     pub(crate) fn run_limited_unheard(&self, job: impl FnOnce() + Send + 'static) {
-        let _ = self.submit(Job { run: Box::new(job), limited: true });
+        let _ = self.submit(Job::unheard(job, true));
     }
 
     fn submit(&self, job: Job) -> Result<(), StoreError> {
         let mut job = Some(job);
-        let simulated = simulated(|host| job.take().is_some_and(|job| host.run_job(job.run)));
+        let simulated =
+            simulated(|host| job.take().is_some_and(|job| host.run_job(Box::new(|| drop((job.run)()())))));
         let Some(job) = job else {
             return match simulated {
                 Some(true) => Ok(()),
@@ -116,7 +126,8 @@ impl Workers {
         let limited = job.limited;
         let queue = if limited { &mut state.limited } else { &mut state.jobs };
         queue.push_back(job);
-        if state.idle < state.runnable() && state.threads < THREADS_MAX {
+        // The caller that has just received an answer submits its next job before that thread waits again.
+        if state.idle + state.answering < state.runnable() && state.threads < THREADS_MAX {
             match start(Arc::clone(&self.queue)) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => {
@@ -153,6 +164,16 @@ impl fmt::Debug for Workers {
     }
 }
 
+impl Job {
+    fn unheard(job: impl FnOnce() + Send + 'static, limited: bool) -> Self {
+        let run = move || -> Answer {
+            job();
+            Box::new(|| None)
+        };
+        Self { run: Box::new(run), limited }
+    }
+}
+
 impl QueueState {
     /// Number of queued jobs that may run now.
     fn runnable(&self) -> usize {
@@ -175,13 +196,23 @@ impl QueueState {
 
 impl Queue {
     /// Runs a job to its end. A panic costs this job alone: its caller receives an unknown outcome.
-    fn run(&self, job: Job) {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job.run));
+    fn run(&self, job: Job) -> MutexGuard<'_, QueueState> {
+        let answer = catch_unwind(AssertUnwindSafe(job.run));
+        self.lock().answering += 1;
+        let unwanted = answer.and_then(|answer| catch_unwind(AssertUnwindSafe(answer)));
+        let mut state = self.lock();
+        state.answering -= 1;
+        if !matches!(unwanted, Ok(None)) {
+            drop(state);
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(unwanted)));
+            state = self.lock();
+        }
         if job.limited {
-            self.lock().limited_running -= 1;
+            state.limited_running -= 1;
             // This thread may take another job first.
             self.work.notify_one();
         }
+        state
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
@@ -191,8 +222,7 @@ impl Queue {
 
     /// The next job; `None` after a long idle time, or when the pool is closed. The thread is then counted out under
     /// the same lock, so that no job waits for a thread that ends.
-    fn next(&self) -> Option<Job> {
-        let mut state = self.lock();
+    fn next<'a>(&'a self, mut state: MutexGuard<'a, QueueState>) -> Option<Job> {
         loop {
             if let Some(job) = state.pop() {
                 return Some(job);
@@ -225,8 +255,9 @@ impl Queue {
 )]
 fn start(queue: Arc<Queue>) -> std::io::Result<()> {
     std::thread::Builder::new().name("tenure-disk".into()).spawn(move || {
-        while let Some(job) = queue.next() {
-            queue.run(job);
+        let mut state = queue.lock();
+        while let Some(job) = queue.next(state) {
+            state = queue.run(job);
         }
     })?;
     Ok(())
@@ -371,6 +402,45 @@ mod tests {
             clock.sleep_until(clock.now() + Duration::from_millis(50)).await;
         }
         assert_eq!(seen[0], seen[1], "a new thread was started");
+    }
+
+    /// A caller often submits its next job as soon as it has an answer.
+    #[tokio::test]
+    async fn jobs_one_after_the_other_need_one_thread() {
+        let workers = Workers::new();
+        for number in 0..1_000 {
+            assert_eq!(workers.run(move || number).await.unwrap(), number);
+        }
+        assert_eq!(workers.queue.lock().threads, 1);
+    }
+
+    /// To drop a result may close a file on a disk that hangs.
+    #[tokio::test]
+    async fn a_result_that_is_dropped_slowly_delays_no_other_job() {
+        struct SlowToDrop(std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>);
+        impl Drop for SlowToDrop {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+                let _ = self.1.recv();
+            }
+        }
+        let workers = Workers::new();
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let (begun, begins) = oneshot::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let (dropped, drops) = std::sync::mpsc::channel();
+        let mut slow = Box::pin(workers.run(move || {
+            let _ = begun.send(());
+            let _ = ends.recv();
+            SlowToDrop(dropped, gate)
+        }));
+        assert!((&mut slow).now_or_never().is_none());
+        begins.await.unwrap();
+        drop(slow);
+        end.send(()).unwrap();
+        drops.recv().unwrap();
+        assert_eq!(workers.run(|| 7).await.unwrap(), 7);
+        drop(go);
     }
 
     #[tokio::test]
