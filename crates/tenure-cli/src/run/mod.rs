@@ -142,7 +142,10 @@ pub(crate) fn run_term(args: &Args, run: &Run, caller: &CallerAttributes) -> Res
             lateness_meter,
             reports,
         };
-        connected_run.acquire_and_run(launch).await
+        let ended = connected_run.acquire_and_run(launch).await;
+        // This process exits or executes itself next. Without this, it would first end the keeper and its threads one by one.
+        std::mem::forget(connected_run);
+        ended
     });
     // Its link is closed by now, and the tree is dead.
     reap_watchdog(watchdog, &cgroup);
