@@ -126,21 +126,16 @@ impl Workers {
         let limited = job.limited;
         let queue = if limited { &mut state.limited } else { &mut state.jobs };
         queue.push_back(job);
-        // The caller that has just received an answer submits its next job before that thread waits again.
-        if state.idle + state.answering < state.runnable() && state.threads < THREADS_MAX {
-            match start(Arc::clone(&self.queue)) {
-                Ok(()) => state.threads += 1,
-                Err(error) if state.threads == 0 => {
-                    let queue = if limited { &mut state.limited } else { &mut state.jobs };
-                    queue.pop_back();
-                    return Err(StoreError::refused(
-                        Reason::Unreachable,
-                        format!("no thread can be started: {error}"),
-                    ));
-                }
-                // The existing threads will run it.
-                Err(_) => {}
-            }
+        // If there are threads, they will run it.
+        if let Err(error) = self.queue.start_if_short(&mut state)
+            && state.threads == 0
+        {
+            let queue = if limited { &mut state.limited } else { &mut state.jobs };
+            queue.pop_back();
+            return Err(StoreError::refused(
+                Reason::Unreachable,
+                format!("no thread can be started: {error}"),
+            ));
         }
         drop(state);
         self.queue.work.notify_one();
@@ -196,13 +191,15 @@ impl QueueState {
 
 impl Queue {
     /// Runs a job to its end. A panic costs this job alone: its caller receives an unknown outcome.
-    fn run(&self, job: Job) -> MutexGuard<'_, QueueState> {
+    fn run(self: &Arc<Self>, job: Job) -> MutexGuard<'_, QueueState> {
         let answer = catch_unwind(AssertUnwindSafe(job.run));
         self.lock().answering += 1;
         let unwanted = answer.and_then(|answer| catch_unwind(AssertUnwindSafe(answer)));
         let mut state = self.lock();
         state.answering -= 1;
         if !matches!(unwanted, Ok(None)) {
+            // A job may have been submitted that counts on this thread.
+            let _ = self.start_if_short(&mut state);
             drop(state);
             let _ = catch_unwind(AssertUnwindSafe(|| drop(unwanted)));
             state = self.lock();
@@ -213,6 +210,16 @@ impl Queue {
             self.work.notify_one();
         }
         state
+    }
+
+    /// Starts another thread if the free ones are fewer than the jobs. A thread that only passes on its result is free: the
+    /// caller that receives the result submits its next job before that thread waits again.
+    fn start_if_short(self: &Arc<Self>, state: &mut QueueState) -> std::io::Result<()> {
+        if state.idle + state.answering < state.runnable() && state.threads < THREADS_MAX {
+            start(Arc::clone(self))?;
+            state.threads += 1;
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
