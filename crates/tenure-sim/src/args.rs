@@ -42,8 +42,8 @@ without the debug assertions of that profile it refuses to run (78).
   tenure-sim mutants  break one rule at a time; fails unless the right invariant catches each
 
   tenure-sim driver, driver replay, driver mutants
-                      the same in the world of the driver: the production keeper, coordinator, leases, handles, observers
-                      and elections under virtual time
+                      the same in the world of the driver: the production keeper, coordinator, leases, handles, observers,
+                      elections, slots, sets and plain keys under virtual time
   tenure-sim driver outage
                       many leases of one process, while the store is down for a third of their ttl; fails if one is lost, or
                       if the calls per second exceed twice the usual number
@@ -63,8 +63,7 @@ without the debug assertions of that profile it refuses to run (78).
                 restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
                 scripts, restarts, outages, liars, fairness, calm; in the world of the primitives: primitives (all of
                 them), elected-twins, elected-in-turn, sets, keys, slots, jobs; in the world of the driver: calm, whole,
-                witnesses, paced, hints, keys, panics, shutdowns, liars, credentials, crowded,
-                outage
+                witnesses, paced, hints, keys, panics, shutdowns, liars, credentials, crowded, outage, pages, primitives
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 

@@ -41,8 +41,8 @@ mod world;
 
 pub use driver::{
     DRIVER_HUNTED, DRIVER_MUTANTS, DriverChange, DriverFocus, DriverHunt, DriverMutant, DriverOutcome,
-    DriverRun, DriverSeed, OUTAGES, Outage, OutageManner, OutageReport, Reached, driver_failure,
-    driver_hunted, driver_table, outage_row,
+    DriverRun, DriverSeed, Drops, OUTAGES, Outage, OutageManner, OutageReport, PublicFuture, Reached,
+    driver_failure, driver_hunted, driver_table, outage_row,
 };
 pub use failover::{Crowd, Goals, Reads, Situation, Takeovers, crowd, failover};
 pub use fleet::{Fleet, Hunt, Run};

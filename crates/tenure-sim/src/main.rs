@@ -7,8 +7,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use tenure_sim::{
-    DRIVER_HUNTED, DRIVER_MUTANTS, DriverMutant, DriverSeed, OUTAGES, Outage, OutageManner, driver_failure,
-    driver_hunted, driver_table, outage_row,
+    DRIVER_HUNTED, DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverRun, DriverSeed, OUTAGES, Outage,
+    OutageManner, driver_failure, driver_hunted, driver_table, outage_row,
 };
 use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, table};
 
@@ -149,7 +149,17 @@ fn driver(args: &Args) -> bool {
         say!("{}", driver_failure(*number, args.driver_focus, violation, config, None));
     }
     say!("{}", driver_table(&run));
-    let good = run.violations.is_empty();
+    let mut good = run.violations.is_empty();
+    let has_quotas = args.driver_focus == DriverFocus::None
+        && args.seeds >= DriverRun::QUOTA_SEEDS
+        && args.minutes >= DriverSeed::MINUTES;
+    if has_quotas {
+        let missed = run.below_quota();
+        for words in &missed {
+            say!("below quota: {words}");
+        }
+        good &= missed.is_empty();
+    }
     say!("{}", if good { "all invariants held" } else { "FAILED" });
     good
 }

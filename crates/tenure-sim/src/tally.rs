@@ -4,7 +4,7 @@
 macro_rules! counted {
     ($(#[$meta:meta])* $name:ident { $($variant:ident: $quota:literal, $words:literal;)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $(#[doc = $words] $variant,)*
         }
@@ -25,6 +25,8 @@ macro_rules! counted {
         }
     };
 }
+
+pub(crate) use counted;
 
 counted! {
     /// The faults that the world injects.
@@ -266,10 +268,17 @@ impl Tally {
         let met = Met::ALL.iter().map(|it| (it.words(), it.quota(), self.of_primitives(*it)));
         missed(faults.chain(met), seeds)
     }
+
+    /// The faults of the network of the driver that are below their quota for this number of seeds, in words.
+    pub(crate) fn below_quota_of_driver(&self, seeds: u64) -> Vec<String> {
+        let faults =
+            FAULTS_OF_DRIVER.iter().map(|(fault, quota)| (fault.words(), *quota, self.faults(*fault)));
+        missed(faults, seeds)
+    }
 }
 
 /// The counts below their quota per thousand seeds, in words.
-fn missed(counts: impl Iterator<Item = (&'static str, u64, u64)>, seeds: u64) -> Vec<String> {
+pub(crate) fn missed(counts: impl Iterator<Item = (&'static str, u64, u64)>, seeds: u64) -> Vec<String> {
     let missed = counts.filter_map(|(words, quota, count)| {
         let wanted = quota * seeds / 1000;
         (count < wanted).then(|| format!("{words}: {count}, expected at least {wanted}"))
@@ -300,6 +309,25 @@ const FAULTS_OF_PRIMITIVES: &[(Fault, u64)] = &[
     (Fault::WallJump, 4_000),
     (Fault::Deleted, 250),
     (Fault::StoreStepped, 1_000),
+];
+
+/// The faults of the network of the driver, each with its quota per thousand seeds.
+const FAULTS_OF_DRIVER: &[(Fault, u64)] = &[
+    (Fault::RequestLost, 10_000),
+    (Fault::AnswerLost, 10_000),
+    (Fault::Duplicated, 3_000),
+    (Fault::Balanced, 3_000),
+    (Fault::Reset, 3_000),
+    (Fault::Unreachable, 3_000),
+    (Fault::ThrottledBefore, 300),
+    (Fault::ThrottledAfter, 100),
+    (Fault::Spike, 5_000),
+    (Fault::CutFull, 150),
+    (Fault::CutRequests, 150),
+    (Fault::CutAnswers, 150),
+    (Fault::CutReads, 150),
+    (Fault::CutWrites, 150),
+    (Fault::Storm, 150),
 ];
 
 impl Default for Tally {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tenure_sim::{DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverSeed, Fleet, OutageManner};
+use tenure_sim::{DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverRun, DriverSeed, Fleet, OutageManner};
 
 #[test]
 fn no_invariant_is_broken_under_any_focus() {
@@ -62,6 +62,19 @@ fn mutants_of_the_driver_are_caught_by_their_invariant() {
         let (name, others) = (mutant.name, hunt.by_others);
         assert!(hunt.caught.is_some(), "{name} survived, or another invariant caught it: {others:?}");
     }
+}
+
+#[test]
+fn a_run_that_reaches_too_little_is_below_its_quotas() {
+    let fleet = Fleet { minutes: 1, ..Fleet::new() };
+    let mut run = fleet.run_driver(0, 1, DriverFocus::Paced);
+    assert_eq!(run.below_quota(), Vec::<String>::new(), "one seed cannot reach everything");
+    run.seeds = DriverRun::QUOTA_SEEDS;
+    let missed = run.below_quota();
+    let is_missed = |words: &str| missed.iter().any(|missed| missed.starts_with(words));
+    assert!(is_missed("storm of 409, 429 and 503: 0,"), "a fault: {missed:?}");
+    assert!(is_missed("outages of the store: 0,"), "a state: {missed:?}");
+    assert!(is_missed("resume of a handle dropped after more polls: 0,"), "a future: {missed:?}");
 }
 
 #[test]

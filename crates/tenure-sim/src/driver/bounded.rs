@@ -1,10 +1,7 @@
-//! Futures of the driver, as users poll them: with a bound, and dropped at any poll.
+//! Futures of the driver that must resolve within a bound.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use super::world::{DriverWorld, world};
 use crate::Invariant;
@@ -45,23 +42,4 @@ fn check(world: &Rc<DriverWorld>, process: usize, what: &'static str, limit: u64
     let millis = limit / crate::time::MILLI;
     let sentence = format!("{what} of process {process} has not resolved within its bound of {millis} ms");
     world.violate(Invariant::L7, sentence);
-}
-
-/// Polls a future up to `polls` times, and then drops it: `None`.
-pub(super) async fn dropped_at<T>(polls: u32, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            // The last poll is over: the future is dropped now.
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }

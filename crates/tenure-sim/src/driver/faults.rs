@@ -6,6 +6,7 @@ use super::Reached;
 use super::executor::ThreadRole;
 use super::users::start_process;
 use super::world::DriverWorld;
+use crate::Fault;
 use crate::parts::Cut;
 use crate::time::{MILLI, SECOND};
 
@@ -31,7 +32,7 @@ impl DriverWorld {
         }
         let process = alive[self.draw(|rng| rng.index(alive.len()))];
         let span = self.draw(|rng| rng.skewed(MILLI, 3 * self.plan.ttl_most()));
-        let kind = self.draw(|rng| rng.below(10));
+        let kind = self.draw(|rng| rng.below(11));
         self.note(
             format_args!("fault"),
             kind,
@@ -73,6 +74,12 @@ impl DriverWorld {
                 self.restart(process, span);
             }
             7 => self.rotate_credentials(process, span),
+            8 => {
+                self.tally.borrow_mut().fault(Fault::Storm);
+                self.server.borrow_mut().storm = true;
+                alive.iter().for_each(|process| self.trouble(*process, span));
+                self.after(span, |world| world.server.borrow_mut().storm = false);
+            }
             _ => {
                 self.reach(Reached::Killed);
                 self.kill(process);
@@ -110,10 +117,11 @@ impl DriverWorld {
         });
     }
 
-    /// Ends outages and cuts, and lets no new fault begin. Pauses last until their end; hints may still be lost.
+    /// Ends outages, storms and cuts, and lets no new fault begin. Pauses last until their end; hints may still be lost.
     pub(super) fn heal(self: &Rc<Self>) {
         self.healed.set(true);
         self.server.borrow_mut().down = false;
+        self.server.borrow_mut().storm = false;
         for process in self.alive() {
             self.process(process, |it| {
                 it.link.cut = Cut::default();

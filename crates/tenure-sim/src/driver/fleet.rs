@@ -2,9 +2,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use super::drops::Drops;
 use super::{DriverFocus, DriverMutant, DriverOutcome, DriverSeed, Reached};
 use crate::fleet::{TWICE_EVERY, cpu_time, wall_time};
-use crate::{Fleet, Invariant, Tally, Violation};
+use crate::{Fleet, Invariant, Tally, Violation, tally};
 
 /// Result of many seeds of the driver.
 #[derive(Debug)]
@@ -15,14 +16,30 @@ pub struct DriverRun {
     pub tally: Tally,
     /// Other faults and states.
     pub reached: BTreeMap<Reached, u64>,
-    /// Futures that were dropped, by their name and the number of polls before.
-    pub dropped: BTreeMap<(&'static str, u32), u64>,
+    /// Futures that users dropped.
+    pub drops: Drops,
     /// Seeds in which an invariant was broken, each with its configuration.
     pub violations: Vec<(u64, Violation, String)>,
     /// CPU time used.
     pub cpu: Duration,
     /// Wall time used.
     pub wall: Duration,
+}
+
+impl DriverRun {
+    /// Least number of seeds for the quotas to apply: fewer cannot be expected to reach every rare state.
+    pub const QUOTA_SEEDS: u64 = 1000;
+
+    /// The faults, the states and the drops of futures that are below their quota for this number of seeds, in words.
+    pub fn below_quota(&self) -> Vec<String> {
+        let reached = Reached::ALL
+            .iter()
+            .map(|what| (what.words(), what.quota(), self.reached.get(what).copied().unwrap_or_default()));
+        let mut missed = self.tally.below_quota_of_driver(self.seeds);
+        missed.extend(tally::missed(reached, self.seeds));
+        missed.extend(self.drops.below_quota(self.seeds));
+        missed
+    }
 }
 
 /// Result of the hunt for a mutant of the driver.
@@ -49,7 +66,7 @@ impl Fleet {
             seeds,
             tally: Tally::new(),
             reached: BTreeMap::new(),
-            dropped: BTreeMap::new(),
+            drops: Drops::default(),
             violations: Vec::new(),
             cpu,
             wall,
@@ -65,9 +82,7 @@ impl Fleet {
                 for (what, count) in outcome.reached {
                     *run.reached.entry(what).or_default() += count;
                 }
-                for (what, count) in outcome.dropped {
-                    *run.dropped.entry(what).or_default() += count;
-                }
+                run.drops.add(&outcome.drops);
                 run.violations.extend(violation.map(|violation| (number, violation, outcome.config)));
             }
         });

@@ -28,6 +28,10 @@ pub enum DriverFocus {
     Crowded,
     /// A process with a thousand leases, and a store that is down for a third of their ttl.
     Outage,
+    /// Logbooks with pages that were cut short, or written on another clock; processes that are killed often.
+    Pages,
+    /// Users of slots, sets and plain keys. Single messages are lost, and there are no other faults.
+    Primitives,
 }
 
 impl DriverFocus {
@@ -46,6 +50,8 @@ impl DriverFocus {
         Self::Credentials,
         Self::Crowded,
         Self::Outage,
+        Self::Pages,
+        Self::Primitives,
     ];
 
     /// Name on the command line.
@@ -64,6 +70,8 @@ impl DriverFocus {
             Self::Credentials => "credentials",
             Self::Crowded => "crowded",
             Self::Outage => "outage",
+            Self::Pages => "pages",
+            Self::Primitives => "primitives",
         }
     }
 
@@ -74,6 +82,6 @@ impl DriverFocus {
 
     /// True if no process, machine, connection or store fails. Single messages may be lost, and foreign code may panic.
     pub(super) fn is_calm(self) -> bool {
-        !matches!(self, Self::None | Self::Witnesses | Self::Liars)
+        !matches!(self, Self::None | Self::Witnesses | Self::Liars | Self::Pages)
     }
 }

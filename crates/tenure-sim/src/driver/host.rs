@@ -1,13 +1,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::LocalBoxFuture;
-use tenure::simulation::{Duty, SimulatedHost, WitnessFiles};
+use tenure::simulation::{Duty, PageFiles, SimulatedHost, WitnessFiles};
 use tenure_core::machine::{Rules, Standard};
 
 use super::executor::ThreadRole;
 use super::kernel::Directory;
+use super::pages::PageFolder;
 use super::world::{DriverWorld, world};
 use super::{DriverChange, Reached};
 use crate::time::{MICRO, MILLI, SECOND};
@@ -53,6 +55,12 @@ impl SimulatedHost for Host {
         let machine = world.process(world.current.get(), |it| it.machine);
         let loses_locks = world.plan.loses_locks;
         world.plan.witnesses.then(|| Arc::new(Directory { machine, loses_locks }) as Arc<dyn WitnessFiles>)
+    }
+
+    fn pages(&self, directory: &Path) -> Box<dyn PageFiles> {
+        let world = world();
+        let machine = world.process(world.current.get(), |it| it.machine);
+        Box::new(PageFolder { machine, directory: directory.display().to_string() })
     }
 
     fn rules(&self) -> &'static dyn Rules {

@@ -25,8 +25,11 @@ pub(super) fn be_quiet_about_simulated() {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let said = text(panic.payload()).unwrap_or_default();
-            if !said.starts_with(PREFIX) && !super::world::runs_mutant() {
-                print(panic);
+            if !said.starts_with(PREFIX) {
+                if !super::world::runs_mutant() {
+                    print(panic);
+                }
+                super::world::panicked(said);
             }
         }));
     });

@@ -20,6 +20,11 @@ pub(super) struct DriverPlan {
     /// Number of concurrent users in a process.
     pub(super) users: usize,
     pub(super) keys: Vec<Key>,
+    /// The group of slots, and its first size.
+    pub(super) group: Key,
+    pub(super) slots: u16,
+    /// Plain keys.
+    pub(super) entries: Vec<Key>,
     pub(super) ttls: Vec<u64>,
     network: Network,
     healed: Network,
@@ -43,6 +48,10 @@ pub(super) struct DriverPlan {
     pub(super) unwatchable: u32,
     pub(super) disk_failure: u32,
     pub(super) slow_disk: u32,
+    /// True if the sightings and the verdict on the store are kept in pages on each machine.
+    pub(super) logbook: bool,
+    pub(super) page_failure: u32,
+    pub(super) page_damage: u32,
     pub(super) no_thread: u32,
     /// Chance that a future of the driver is dropped at some poll.
     pub(super) drops: u32,
@@ -89,7 +98,7 @@ impl DriverPlan {
         let mut network = Network::draw(rng, most);
         let mut healed = network.clone();
         healed.healed(least / 10);
-        if matches!(focus, DriverFocus::Calm | DriverFocus::Whole) {
+        if matches!(focus, DriverFocus::Calm | DriverFocus::Whole | DriverFocus::Primitives) {
             network.calm(least / 10);
             (network.request_loss, network.answer_loss) = (20, 20);
         } else if calm {
@@ -124,6 +133,9 @@ impl DriverPlan {
                 _ => rng.between(1, 3) as usize,
             },
             keys,
+            group: Key::parse("group").expect("a key"),
+            slots: rng.between(1, 3) as u16,
+            entries: (0..2).map(|n| Key::parse(&format!("entry-{n}")).expect("a key")).collect(),
             ttls,
             network,
             healed,
@@ -132,7 +144,11 @@ impl DriverPlan {
             foreign: !calm && rng.chance(200),
             witnesses: focus == DriverFocus::Witnesses || rng.chance(700),
             loses_locks: !calm && rng.chance(if focus == DriverFocus::Witnesses { 300 } else { 50 }),
-            keys_max: if focus == DriverFocus::Keys { 2 } else { 10_000 },
+            keys_max: match focus {
+                DriverFocus::Keys => 2,
+                DriverFocus::Primitives => rng.pick(&[2, 10_000]),
+                _ => 10_000,
+            },
             fault_every: if calm { 0 } else { rng.between(3, 30) * SECOND },
             preemption: if calm { 0 } else { rng.pick(&[0, 2, 10]) },
             preemption_most: rng.pick(&[MILLI, 50 * MILLI, 2 * SECOND]),
@@ -142,6 +158,9 @@ impl DriverPlan {
             unwatchable: some(rng, 500),
             disk_failure: some(rng, 100),
             slow_disk: some(rng, 100),
+            logbook: focus == DriverFocus::Pages || rng.chance(500),
+            page_failure: some(rng, 100),
+            page_damage: if focus == DriverFocus::Pages { 200 } else { some(rng, 100) },
             no_thread: some(rng, 50),
             drops: match focus {
                 DriverFocus::Whole | DriverFocus::Crowded | DriverFocus::Credentials => 0,
@@ -150,6 +169,7 @@ impl DriverPlan {
             shutdowns: match focus {
                 DriverFocus::Shutdowns => 150,
                 DriverFocus::Credentials => 0,
+                DriverFocus::Primitives => rng.pick(&[0, 30, 100]),
                 _ => rng.pick(&[0, 10, 30]),
             },
             witnesses_in_memory: rng.chance(300),

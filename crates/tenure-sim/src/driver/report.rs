@@ -47,15 +47,10 @@ pub fn driver_table(run: &DriverRun) -> String {
         let count = run.reached.get(reached).copied().unwrap_or_default();
         let _ = writeln!(text, "  {:>16}  {}", grouped(count), reached.words());
     }
-    text.push_str("\nfutures dropped after 0, 1, 2, 3 and 4 polls, and after some time\n");
-    let mut names: Vec<_> = run.dropped.keys().map(|(name, _)| *name).collect();
-    names.dedup();
-    for name in names {
-        let counts: Vec<_> =
-            (0..6).map(|polls| run.dropped.get(&(name, polls)).copied().unwrap_or_default()).collect();
-        let counts: Vec<_> = counts.into_iter().map(|count| format!("{:>8}", grouped(count))).collect();
-        let _ = writeln!(text, "  {}  {name}", counts.join(" "));
-    }
+    text.push_str(
+        "\nfutures dropped after 0, 1, 2, … 7 polls and after more, and the most polls of one future\n",
+    );
+    text.push_str(&run.drops.table());
     text
 }
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::drops::Drops;
 use super::executor::ThreadRole;
 use super::host::Host;
 use super::plan::DriverPlan;
@@ -36,8 +37,8 @@ pub struct DriverOutcome {
     pub tally: Tally,
     /// Other faults and states.
     pub reached: BTreeMap<Reached, u64>,
-    /// Futures that were dropped, by their name and the number of polls before.
-    pub dropped: BTreeMap<(&'static str, u32), u64>,
+    /// Futures that users dropped.
+    pub drops: Drops,
 }
 
 impl DriverSeed {
@@ -78,6 +79,7 @@ impl DriverSeed {
         let plan = DriverPlan::draw(&mut rng, self.focus);
         run_world(DriverWorld::new(plan, rng, self.readable, self.mutant), |world| self.history(world)).1
     }
+
     /// Faults strike; then everything heals, the users go on for a while, and stop.
     fn history(&self, world: &Rc<DriverWorld>) {
         if world.plan.foreign {
@@ -136,13 +138,14 @@ pub(super) fn run_world<T>(
         config,
         tally: world.tally.into_inner(),
         reached: world.reached.into_inner(),
-        dropped: world.dropped.into_inner(),
+        drops: world.drops.into_inner(),
     };
     (output, outcome)
 }
 
-/// Checks every 500 ms that no grant stays unused.
+/// Checks every 500 ms that no grant stays unused, and no slot free.
 fn look_for_unused(world: &Rc<DriverWorld>) {
     world.judge_unused();
+    world.judge_free_slots();
     world.after(500 * MILLI, look_for_unused);
 }

@@ -16,6 +16,7 @@ use super::Reached;
 use super::panics;
 use super::plan::DriverPlan;
 use super::world::DriverWorld;
+use crate::Fault;
 use crate::parts::{Departure, Passage};
 use crate::time::{MILLI, SECOND};
 
@@ -31,10 +32,14 @@ pub(super) struct StoreServer {
     pub(super) unanswered: Vec<Answered>,
     /// True while it answers no request.
     pub(super) down: bool,
+    /// True while it is overloaded, and throttles many requests.
+    pub(super) storm: bool,
 }
 
 struct StoredEntry {
     value: Bytes,
+    /// `None` if the value is no record.
+    record: Option<Arc<Record>>,
     version: Version,
     written: u64,
 }
@@ -85,21 +90,26 @@ impl StoreServer {
             watchers: Vec::new(),
             unanswered: Vec::new(),
             down: false,
+            storm: false,
         }
     }
 
     /// All keys with their records.
-    pub(super) fn records(&self) -> Vec<(Key, Record)> {
-        let decoded =
-            |(key, entry): (&Key, &StoredEntry)| Some((key.clone(), record::decode(&entry.value).ok()?));
-        self.entries.iter().filter_map(decoded).collect()
+    pub(super) fn records(&self) -> impl Iterator<Item = (&Key, &Arc<Record>)> {
+        self.entries.iter().filter_map(|(key, entry)| Some((key, entry.record.as_ref()?)))
+    }
+
+    /// The record of a key.
+    pub(super) fn record(&self, key: &Key) -> Option<Arc<Record>> {
+        self.entries.get(key).and_then(|stored| stored.record.clone())
     }
 
     /// Puts foreign bytes under a key.
     pub(super) fn deface(&mut self, key: Key) {
         self.made += 1;
         let version = Version::new(format!("foreign-{}", self.made));
-        self.entries.insert(key, StoredEntry { value: "foreign bytes".into(), version, written: 0 });
+        self.entries
+            .insert(key, StoredEntry { value: "foreign bytes".into(), record: None, version, written: 0 });
     }
 
     pub(super) fn watch(&mut self, prefix: Prefix) -> mpsc::UnboundedReceiver<()> {
@@ -122,7 +132,7 @@ impl StoreServer {
         Reading::new(entry).with_time(self.time(now))
     }
 
-    fn write(&mut self, now: u64, key: &Key, write: &Write) -> Put {
+    fn write(&mut self, now: u64, key: &Key, write: &Write, record: Option<Arc<Record>>) -> Put {
         let holds = match (&write.expect, self.entries.get(key)) {
             (Expect::Absent, None) => true,
             (Expect::Version(expected), Some(stored)) => *expected == stored.version,
@@ -133,7 +143,8 @@ impl StoreServer {
         }
         self.made += 1;
         let version = Version::new(self.made.to_string());
-        let stored = StoredEntry { value: write.value.clone(), version: version.clone(), written: now };
+        let stored =
+            StoredEntry { value: write.value.clone(), record, version: version.clone(), written: now };
         self.entries.insert(key.clone(), stored);
         Put::Applied(Applied::new(version).with_time(self.time(now)))
     }
@@ -152,7 +163,7 @@ impl DriverWorld {
         if let StoreRequest::Write(key, write) = &request
             && let Ok(record) = record::decode(&write.value)
         {
-            self.judge_send(process, key, &record, write.purpose);
+            self.judge_send(process, key, &Arc::new(record), write.purpose);
         }
         if self.now.get() < self.process(process, |it| it.denied_until) {
             self.reach(Reached::Denied);
@@ -208,7 +219,8 @@ impl DriverWorld {
 
     fn departure(&self, writing: bool) -> Departure {
         let now = self.now.get();
-        Departure { now, writing, storm: false, gives_up: now + 10_000 * SECOND, ttl: self.plan.ttl_most() }
+        let storm = self.server.borrow().storm;
+        Departure { now, writing, storm, gives_up: now + 10_000 * SECOND, ttl: self.plan.ttl_most() }
     }
 
     /// A request arrives at the store.
@@ -232,16 +244,17 @@ impl DriverWorld {
                 Some(StoreAnswer::Listed(keys))
             }
             StoreRequest::Write(key, write) => {
+                let record = record::decode(&write.value).ok().map(Arc::new);
                 let (put, before) = {
                     let mut server = self.server.borrow_mut();
-                    let before = server.entries.get(key).map(|stored| record::decode(&stored.value));
-                    (server.write(now, key, write), before)
+                    let before = server.entries.get(key).map(|stored| stored.record.clone().ok_or(()));
+                    (server.write(now, key, write, record.clone()), before)
                 };
                 if let Put::Applied(_) = put {
-                    let before = before.map(|record| record.map(Arc::new).map_err(drop));
-                    let record = record::decode(&write.value).ok().map(Arc::new);
                     self.judge_write(&AppliedWrite { process, key, write, before, record, sent });
                     self.hint(key);
+                } else if let Some(record) = record {
+                    self.see_conflict(key, record.nonce);
                 }
                 Some(StoreAnswer::Written(put))
             }
@@ -270,6 +283,9 @@ impl DriverWorld {
         };
         match (at, answer) {
             (Some(at), Some(answer)) => {
+                if throttled && matches!(answer, StoreAnswer::Written(Put::Applied(_))) {
+                    self.tally.borrow_mut().fault(Fault::ThrottledAfter);
+                }
                 let answer = if throttled { Err(StoreError::throttled(None)) } else { Ok(answer) };
                 self.after(at - self.now.get(), move |_| drop(answered.send(answer)));
             }

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::task::Waker;
 
+use super::drops::Drops;
 use super::executor::Tasks;
 use super::machine::Machine;
 use super::oracle::DriverOracle;
@@ -35,8 +36,7 @@ pub(super) struct DriverWorld {
     pub(super) trace: RefCell<Trace>,
     pub(super) tally: RefCell<Tally>,
     pub(super) reached: RefCell<BTreeMap<Reached, u64>>,
-    /// Futures that were dropped, by their name and the number of polls before.
-    pub(super) dropped: RefCell<BTreeMap<(&'static str, u32), u64>>,
+    pub(super) drops: RefCell<Drops>,
     pub(super) plan: DriverPlan,
     pub(super) mutant: Option<&'static DriverMutant>,
     /// Number of tasks that are preempted in the middle of a poll.
@@ -81,6 +81,15 @@ pub(super) fn runs_mutant() -> bool {
     })
 }
 
+/// P1: code of the driver has panicked. The driver may catch that, as it does for foreign code.
+pub(super) fn panicked(said: &str) {
+    WORLD.with(|world| {
+        if let Ok(Some(world)) = world.try_borrow().as_deref() {
+            world.violate(Invariant::P1, format!("code of process {} panicked: {said}", world.current.get()));
+        }
+    });
+}
+
 /// Makes this the world of the thread, or removes it.
 pub(super) fn set_world(world: Option<Rc<DriverWorld>>) {
     WORLD.with(|current| *current.borrow_mut() = world);
@@ -108,7 +117,7 @@ impl DriverWorld {
             trace: RefCell::new(Trace::new(readable)),
             tally: RefCell::new(Tally::new()),
             reached: RefCell::default(),
-            dropped: RefCell::default(),
+            drops: RefCell::default(),
             plan,
             mutant,
             preempted: Cell::new(0),

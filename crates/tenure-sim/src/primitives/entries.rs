@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use tenure_core::keys::{KeyAnswer, KeyMachine, KeyOperation, KeyOwner, KeyParams, KeyRules};
 use tenure_core::machine::{Effect, Input, Outcome, Purpose, Rules, Standard, Write};
-use tenure_core::record::Nonce;
 
 use super::PrimitivesWorld;
 use super::actor::Notice;
 use super::caller::Engine;
 use super::calls::LetterBody;
 use super::happening::Port;
-use super::judges::EntryWrite;
+use super::judges::{EntryOperation, EntryWrite};
 use crate::Invariant;
 use crate::tally::Met;
 
@@ -20,12 +19,7 @@ use crate::tally::Met;
 #[derive(Debug)]
 pub(super) struct EntryCall {
     machine: KeyMachine,
-    pub(super) operation: KeyOperation,
-    pub(super) owner: KeyOwner,
-    /// True time at which it began.
-    pub(super) began: u64,
-    /// The nonces of its writes, without a plant.
-    pub(super) writes: Vec<Nonce>,
+    facts: EntryOperation,
     /// True if the outcome of its latest write is in doubt.
     doubt: bool,
 }
@@ -46,7 +40,7 @@ impl PrimitivesWorld<'_> {
         let owner = KeyOwner { holder: Arc::clone(&node.holder), secret_hash: secret };
         let params = KeyParams {
             operation: operation.clone(),
-            owner: owner.clone(),
+            owner,
             store_clock: self.plan.store.clock,
             clock_tick: Duration::from_nanos(self.plan.store.tick),
             drift: timing.drift(),
@@ -57,7 +51,8 @@ impl PrimitivesWorld<'_> {
             give_up_at: now + wait.unwrap_or_default() + timing.ttl().as_duration() * 2,
         };
         let machine = KeyMachine::with_rules(params, self.seed.keys);
-        let call = EntryCall { machine, operation, owner, began: self.now, writes: Vec::new(), doubt: false };
+        let facts = EntryOperation { operation, secret_hash: secret, began: self.now, writes: Vec::new() };
+        let call = EntryCall { machine, facts, doubt: false };
         let port = self.add_caller(actor, key, Engine::Entry(Box::new(call)));
         self.step_entry(port, Input::Start);
         port
@@ -116,13 +111,13 @@ impl PrimitivesWorld<'_> {
         });
         let Some(Engine::Entry(call)) = self.caller(port).map(|caller| &mut caller.engine) else { return };
         if write.purpose != Purpose::Plant {
-            call.writes.push(write.record.nonce);
+            call.facts.writes.push(write.record.nonce);
         }
-        let revision = match &call.operation {
+        let revision = match &call.facts.operation {
             KeyOperation::Set { revision, .. } => Some(revision.get()),
             _ => None,
         };
-        let owner = call.owner.secret_hash;
+        let owner = call.facts.secret_hash;
         let fact = EntryWrite { revision, owner, knew_run_out, late, by, sent: local };
         self.judges[key].entries.sends(write.record.nonce, fact);
     }
@@ -153,7 +148,7 @@ impl PrimitivesWorld<'_> {
             self.tally.met(Met::EntryResolved);
         }
         let entries = &mut self.judges[key].entries;
-        self.verdicts.judge(now, Invariant::S5, entries.is_truthful(call, answer));
-        self.verdicts.judge(now, Invariant::K1, entries.is_linearizable(now, call, answer));
+        self.verdicts.judge(now, Invariant::S5, entries.is_truthful(&call.facts, answer));
+        self.verdicts.judge(now, Invariant::K1, entries.is_linearizable(now, &call.facts, answer));
     }
 }

@@ -12,7 +12,7 @@ mod entries;
 mod faults;
 mod happening;
 mod jobs;
-mod judges;
+pub(crate) mod judges;
 mod key_users;
 mod leases;
 mod listings;

@@ -7,12 +7,13 @@ use tenure_core::machine::{
 };
 use tenure_core::record::{self, Ttl};
 use tenure_core::{Drift, Holder};
-use tenure_store::{BoxFuture, Key, Prefix, Reach, Store, StoreClock};
+use tenure_store::{BoxFuture, Key, Prefix, Reach, Reason, Store, StoreClock};
 use tokio_util::sync::CancellationToken;
 
 use super::key_memory::{KeyMemory, KnownKey};
 use crate::clock::{Clock, Instant, timeout};
 use crate::host::entropy::Entropy;
+use crate::host::simulation::{Duty, does};
 use crate::keeper::calls::{self, CallAnswer};
 use crate::keeper::{
     AttemptReport, Connection, EventReport, Operation, WeakKeeper, logbook_client, next_write,
@@ -331,9 +332,11 @@ impl KeyCall {
 
 /// Answer to a call whose outcome is unknown.
 fn unknown(operation: Operation, why: Arc<str>) -> CallAnswer {
+    let fault =
+        if does(Duty::KeyTimeoutIsUnknown) { Fault::Unknown } else { Fault::Refused(Reason::Unreachable) };
     let input = match operation {
-        Operation::Read => Input::Read(Err(Fault::Unknown)),
-        Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
+        Operation::Read => Input::Read(Err(fault)),
+        Operation::Write(_) => Input::Written(Outcome::Fault(fault)),
     };
     CallAnswer::new(input, Some(why))
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::members::Members;
 use super::{LeaseSet, ReleaseReply, SetLoss};
 use crate::clock::Clock;
+use crate::host::simulation::{Duty, does};
 use crate::keeper::{Command, Connection};
 use crate::{Error, ErrorKind};
 
@@ -55,6 +56,9 @@ impl SetDriver {
             Some(reply) = self.release.recv() => (SetInput::Release, Some(reply)),
             (_, member, _) = select_all(losses) => (SetInput::Lost { member }, None),
         };
+        if reply.is_none() && !does(Duty::ReleaseRestOfSet) {
+            return;
+        }
         // The user has dropped the set, and with it the leases.
         let Some(members) = self.members.upgrade() else { return };
         let errors = self.end(&members, input).await;

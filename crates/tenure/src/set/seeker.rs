@@ -8,6 +8,7 @@ use tenure_store::Key;
 use super::LeaseSet;
 use super::driver::SetDriver;
 use super::members::Members;
+use crate::host::simulation::{Duty, does};
 use crate::keeper::Connection;
 use crate::lease::Request;
 use crate::{Error, ErrorKind, Lease};
@@ -68,6 +69,10 @@ impl SetSeeker {
 
     fn release(&mut self, member: usize) {
         match self.leases[member].take() {
+            Some(lease) if !does(Duty::ReleaseDeniedSet) => {
+                std::mem::forget(lease);
+                self.releases.push(std::future::ready(member).boxed());
+            }
             Some(lease) => self.releases.push(
                 async move {
                     // If it cannot be vacated it lapses, and so it ends either way.

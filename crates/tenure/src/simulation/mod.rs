@@ -2,6 +2,7 @@
 
 mod belief_probe;
 
+pub use crate::host::disk::page_files::PageFiles;
 pub use crate::host::simulation::{Duty, SimulatedHost, install};
 pub use crate::host::witness::files::WitnessFiles;
 pub use crate::host::witness::locked_file::LockedFile;

@@ -20,6 +20,7 @@ use super::slot_hints::SlotHints;
 use super::{GroupFull, HeldSlot, Slot};
 use crate::clock::{Clock, Instant, call_timeout, timeout};
 use crate::host::entropy::Entropy;
+use crate::host::simulation::{Duty, does};
 use crate::keeper::shut_down_error;
 use crate::lease::Request;
 use crate::observe::{Observation, Observers};
@@ -94,8 +95,13 @@ impl SlotSeeker {
         let closing = connection.keeper.closing();
         tokio::select! {
             biased;
-            // No caller receives this.
-            () = cancelled.cancelled() => Err(connection.gone_error()),
+            () = cancelled.cancelled() => {
+                if !does(Duty::ReleaseCancelledSlot) {
+                    std::mem::forget(self.lease.take());
+                }
+                // No caller receives this.
+                Err(connection.gone_error())
+            }
             () = closing.cancelled() => Err(shut_down_error(&self.keys[0], &connection.store)),
             sought = self.seek() => sought,
         }
@@ -148,7 +154,7 @@ impl SlotSeeker {
             SlotEffect::List => self.list(),
             SlotEffect::Listen => {
                 let hints = SlotHints::listen(&*self.store, &self.clock, &self.observers, &self.keys);
-                self.hints = Some(hints);
+                self.hints = Some(hints).filter(|_| does(Duty::HearSlotHints));
             }
             SlotEffect::Release(_) => {
                 if let Some(lease) = self.lease.take() {
@@ -207,6 +213,7 @@ impl SlotSeeker {
         match ended {
             SlotAnswer::Size { sent, size } => {
                 let answer = match size {
+                    Ok(Some(_)) if !does(Duty::CompareGroupSize) => SizeAnswer::Is(self.params.size),
                     Ok(size) => size.map_or(SizeAnswer::Absent, SizeAnswer::Is),
                     Err(error) => {
                         self.note_failure(error)?;

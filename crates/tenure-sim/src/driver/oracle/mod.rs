@@ -1,7 +1,11 @@
 //! Judges the driver in true time, which no process can see.
 
+mod keys;
+mod sets;
+mod slots;
+
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,27 +21,42 @@ use super::{DriverFocus, Reached};
 use crate::Invariant;
 use crate::time::SECOND;
 
+pub(in crate::driver) use keys::Shown;
+pub(in crate::driver) use slots::SlotWaiter;
+
+use keys::KeyOracle;
+use slots::SlotOracle;
+
 /// State of the oracle.
 #[derive(Default)]
-pub(super) struct DriverOracle {
+pub(in crate::driver) struct DriverOracle {
     beliefs: Vec<UserBelief>,
     grants: BTreeMap<GrantId, Grant>,
     highest: BTreeMap<Key, u64>,
+    groups: BTreeMap<Key, SlotOracle>,
+    entries: KeyOracle,
+    /// Number of beliefs that began.
+    began: u32,
     /// Acquires that wait, by process and key.
-    pub(super) waiting: BTreeMap<(usize, Key), u32>,
+    pub(in crate::driver) waiting: BTreeMap<(usize, Key), u32>,
+    /// Processes that renew or release a plain key.
+    pub(in crate::driver) alone: BTreeSet<(usize, Key)>,
     /// The greatest token that each coordinator has shown.
-    pub(super) shown: BTreeMap<(u64, Key), u64>,
+    pub(in crate::driver) shown: BTreeMap<(u64, Key), u64>,
     /// Time at which the shutdown of a coordinator had returned.
-    pub(super) shut_down: BTreeMap<u64, u64>,
+    pub(in crate::driver) shut_down: BTreeMap<u64, u64>,
+    /// Coordinators whose shutdown has begun.
+    pub(in crate::driver) shutting_down: BTreeSet<u64>,
     /// The greatest token of a write that the fenced value has confirmed.
-    pub(super) fenced: BTreeMap<Key, u64>,
+    pub(in crate::driver) fenced: BTreeMap<Key, u64>,
 }
 
 /// A grant, by its key and its token.
-pub(super) type GrantId = (Key, u64);
+pub(in crate::driver) type GrantId = (Key, u64);
 
 /// A user that believes it holds a lease.
 struct UserBelief {
+    number: u32,
     process: usize,
     grant: GrantId,
     probe: Probe,
@@ -46,7 +65,7 @@ struct UserBelief {
 
 /// Reads a belief.
 #[derive(Clone)]
-pub(super) enum Probe {
+pub(in crate::driver) enum Probe {
     Lease(BeliefProbe),
     /// The deadline of a handle, which its script sets; zero once the script has stopped.
     Handle(Rc<Cell<u64>>),
@@ -78,7 +97,7 @@ struct Grant {
     period: u64,
     witness: Option<Arc<Witness>>,
     /// Number of users that have the lease.
-    pub(super) users: u32,
+    pub(in crate::driver) users: u32,
     /// True if a script has its handle.
     is_handle: bool,
     /// Number of pieces of work under it.
@@ -93,10 +112,10 @@ struct Grant {
 
 impl DriverWorld {
     /// Checks every belief: after each step of a task.
-    pub(super) fn judge(self: &Rc<Self>) {
+    pub(in crate::driver) fn judge(self: &Rc<Self>) {
         let now = self.now.get();
         let mut oracle = self.oracle.borrow_mut();
-        let DriverOracle { beliefs, grants, .. } = &mut *oracle;
+        let DriverOracle { beliefs, grants, groups, .. } = &mut *oracle;
         let mut believed: BTreeMap<&Key, (usize, u64)> = BTreeMap::new();
         for believer in beliefs.iter_mut() {
             let (process, (key, token)) = (believer.process, &believer.grant);
@@ -144,12 +163,30 @@ impl DriverWorld {
                 return self.violate(Invariant::S2, sentence);
             }
         }
-        beliefs.retain(|believer| !believer.ended || believer.probe.deadline().is_some());
+        beliefs.retain(|believer| {
+            let is_kept = !believer.ended || believer.probe.deadline().is_some();
+            if !is_kept
+                && let Some(group) = believer.grant.0.group()
+                && let Some(it) = groups.get_mut(&group)
+            {
+                it.judge.ends(believer.number);
+            }
+            is_kept
+        });
     }
 
     /// Judges a write that a process is about to send.
-    pub(super) fn judge_send(self: &Rc<Self>, process: usize, key: &Key, record: &Record, purpose: Purpose) {
+    pub(in crate::driver) fn judge_send(
+        self: &Rc<Self>,
+        process: usize,
+        key: &Key,
+        record: &Arc<Record>,
+        purpose: Purpose,
+    ) {
         let now = self.now.get();
+        if record.is_key() {
+            return self.see_entry_sent(process, key, record, purpose);
+        }
         let mut oracle = self.oracle.borrow_mut();
         let Some(grant) = oracle.grants.get_mut(&(key.clone(), record.token.get())) else { return };
         if purpose != Purpose::Renewal || record.term != grant.term {
@@ -176,7 +213,7 @@ impl DriverWorld {
     }
 
     /// Judges a write that the store has applied.
-    pub(super) fn judge_write(self: &Rc<Self>, applied: &AppliedWrite<'_>) {
+    pub(in crate::driver) fn judge_write(self: &Rc<Self>, applied: &AppliedWrite<'_>) {
         let AppliedWrite { process, key, .. } = *applied;
         if self.plan.lies {
             return;
@@ -185,7 +222,10 @@ impl DriverWorld {
             return self
                 .violate(Invariant::S9, format!("process {process} overwrote foreign bytes under {key}"));
         }
-        let Some(record) = applied.record.as_ref().filter(|record| !record.is_key()) else { return };
+        let Some(record) = applied.record.as_ref() else { return };
+        if record.is_key() {
+            return self.judge_entry(applied, record);
+        }
         let before = applied.before.as_ref().and_then(|before| before.as_ref().ok());
         self.note(
             format_args!("store"),
@@ -250,7 +290,10 @@ impl DriverWorld {
             }
         }
         drop(oracle);
-        self.judge_witness(process, key, record);
+        // A revocation keeps the witness of the holder.
+        if applied.write.purpose != Purpose::Change {
+            self.judge_witness(process, key, record);
+        }
     }
 
     /// Without faults, the record of a witnessed lease names a witness that is locked and lists its nonce.
@@ -273,13 +316,13 @@ impl DriverWorld {
     }
 
     /// Checks, from time to time, that no grant stays unused.
-    pub(super) fn judge_unused(self: &Rc<Self>) {
+    pub(in crate::driver) fn judge_unused(self: &Rc<Self>) {
         let now = self.now.get();
         let bounded = self.healed.get() || self.plan.focus.is_calm();
         let held: Vec<GrantId> = {
             let server = self.server.borrow();
-            let records = server.records().into_iter().filter(|(_, record)| record.is_held());
-            records.map(|(key, record)| (key, record.token.get())).collect()
+            let records = server.records().filter(|(_, record)| record.is_held());
+            records.map(|(key, record)| (key.clone(), record.token.get())).collect()
         };
         let mut oracle = self.oracle.borrow_mut();
         let DriverOracle { grants, waiting, .. } = &mut *oracle;
@@ -308,7 +351,13 @@ impl DriverWorld {
     }
 
     /// A user has got a lease, or a script the handle of one.
-    pub(super) fn own(self: &Rc<Self>, process: usize, key: &Key, token: u64, probe: Probe) -> Owned {
+    pub(in crate::driver) fn own(
+        self: &Rc<Self>,
+        process: usize,
+        key: &Key,
+        token: u64,
+        probe: Probe,
+    ) -> Owned {
         let grant = (key.clone(), token);
         if self.plan.lies {
             self.violate(Invariant::S7, format!("process {process} was granted {key} on a store that lies"));
@@ -316,15 +365,19 @@ impl DriverWorld {
         let mut oracle = self.oracle.borrow_mut();
         if let Some(it) = oracle.grants.get_mut(&grant) {
             it.users += 1;
+            // A term that is resumed goes on.
+            it.given_up = None;
             it.is_handle = matches!(probe, Probe::Handle(_));
         }
-        oracle.beliefs.push(UserBelief { process, grant: grant.clone(), probe, ended: false });
+        oracle.began += 1;
+        let number = oracle.began;
+        oracle.beliefs.push(UserBelief { number, process, grant: grant.clone(), probe, ended: false });
         drop(oracle);
         self.judge();
         Owned(grant)
     }
 
-    pub(super) fn with_grant<T>(
+    pub(in crate::driver) fn with_grant<T>(
         &self,
         id: &GrantId,
         with: impl FnOnce(&mut GrantView<'_>) -> T,
@@ -333,7 +386,7 @@ impl DriverWorld {
     }
 
     /// Checks a grant that a user has got: its coordinator was not shut down before.
-    pub(super) fn judge_granted(self: &Rc<Self>, process: usize, coordinator: u64, id: &GrantId) {
+    pub(in crate::driver) fn judge_granted(self: &Rc<Self>, process: usize, coordinator: u64, id: &GrantId) {
         let oracle = self.oracle.borrow();
         let (shut_down, grant) = (oracle.shut_down.get(&coordinator), oracle.grants.get(id));
         if let (Some(shut_down), Some(grant)) = (shut_down, grant)
@@ -345,7 +398,7 @@ impl DriverWorld {
     }
 
     /// Checks after a release: its witness is gone before the answer.
-    pub(super) fn judge_released(self: &Rc<Self>, process: usize, id: &GrantId) {
+    pub(in crate::driver) fn judge_released(self: &Rc<Self>, process: usize, id: &GrantId) {
         let witness = self.oracle.borrow().grants.get(id).and_then(|grant| grant.witness.clone());
         if let Some(witness) = witness.filter(|_| self.plan.focus.is_calm()) {
             let machine = self.process(process, |it| it.machine);
@@ -358,7 +411,7 @@ impl DriverWorld {
     }
 
     /// Checks a poll of work: only while the lease is held.
-    pub(super) fn judge_work(self: &Rc<Self>, process: usize, id: &GrantId, probe: &Probe) {
+    pub(in crate::driver) fn judge_work(self: &Rc<Self>, process: usize, id: &GrantId, probe: &Probe) {
         let machine = self.process(process, |it| it.machine);
         let local = self.machines[machine].clock.local(self.now.get());
         let is_lost = match probe.deadline() {
@@ -373,7 +426,7 @@ impl DriverWorld {
     }
 
     /// Checks a release that was polled once: the belief has ended.
-    pub(super) fn judge_latched(self: &Rc<Self>, process: usize, id: &GrantId, probe: &Probe) {
+    pub(in crate::driver) fn judge_latched(self: &Rc<Self>, process: usize, id: &GrantId, probe: &Probe) {
         if probe.deadline().is_some() {
             let sentence = format!("process {process} believes in {} after it has begun to release it", id.0);
             self.violate(Invariant::S6, sentence);
@@ -381,7 +434,7 @@ impl DriverWorld {
     }
 
     /// Checks the witness of work: it stays locked.
-    pub(super) fn judge_witness_of_work(self: &Rc<Self>, process: usize, id: &GrantId) {
+    pub(in crate::driver) fn judge_witness_of_work(self: &Rc<Self>, process: usize, id: &GrantId) {
         let witness = self.oracle.borrow().grants.get(id).and_then(|grant| grant.witness.clone());
         let (Some(witness), false) = (witness, self.plan.loses_locks) else { return };
         let machine = self.process(process, |it| it.machine);
@@ -392,30 +445,30 @@ impl DriverWorld {
         }
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    pub(in crate::driver) fn is_whole(&self) -> bool {
         matches!(self.plan.focus, DriverFocus::Whole | DriverFocus::Paced | DriverFocus::Crowded)
     }
 }
 
 /// Access of the users to a grant.
-pub(super) struct GrantView<'a>(&'a mut Grant);
+pub(in crate::driver) struct GrantView<'a>(&'a mut Grant);
 
 impl GrantView<'_> {
-    pub(super) fn change_works(&mut self, change: i32) {
+    pub(in crate::driver) fn change_works(&mut self, change: i32) {
         self.0.works = self.0.works.saturating_add_signed(change);
     }
 
-    pub(super) fn ask_for_renewal(&mut self) {
+    pub(in crate::driver) fn ask_for_renewal(&mut self) {
         self.0.renewal_asked = true;
     }
 
-    pub(super) fn give_up(&mut self, now: u64) {
+    pub(in crate::driver) fn give_up(&mut self, now: u64) {
         self.0.given_up.get_or_insert(now);
     }
 }
 
 /// A user has the lease.
-pub(super) struct Owned(pub(super) GrantId);
+pub(in crate::driver) struct Owned(pub(in crate::driver) GrantId);
 
 impl Drop for Owned {
     fn drop(&mut self) {

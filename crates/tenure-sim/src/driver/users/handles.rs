@@ -10,22 +10,22 @@ use tenure::{Coordinator, ErrorKind, Handle};
 use super::User;
 use super::waiting::Waiting;
 use crate::Invariant;
-use crate::driver::Reached;
-use crate::driver::bounded::bounded;
 use crate::driver::oracle::Probe;
 use crate::driver::world::world;
+use crate::driver::{PublicFuture, Reached};
 use crate::time::SECOND;
 
 impl User {
     /// A script with a handle. Another program that can read the record tries to use it.
-    pub(super) async fn handle(&self, coordinator: &Coordinator) {
+    pub(super) async fn handle(&self, id: u64, coordinator: &Coordinator) {
         let key = self.key();
         let ttl = world().draw(|rng| rng.pick(&world().plan.ttls));
         let Ok(request) = coordinator.lease(key.as_str()) else { return };
         let waiting = Waiting::new(self.process, &key);
         let request = request.ttl(Duration::from_nanos(ttl)).wait(Duration::from_nanos(ttl / 2));
-        let acquire = bounded(self.process, "acquire_handle", 4 * ttl + 6 * SECOND, request.acquire_handle());
-        let Some(Ok(mut handle)) = self.maybe_dropped("acquire_handle", acquire).await else { return };
+        let acquire = request.acquire_handle();
+        let acquired = self.call(PublicFuture::AcquireHandle, 4 * ttl + 6 * SECOND, acquire).await;
+        let Some(Ok(mut handle)) = acquired else { return };
         world().reach(Reached::Handle);
         let deadline = Rc::new(Cell::new(0));
         let set_deadline = |handle: &Handle| {
@@ -48,9 +48,8 @@ impl User {
                 let sentence = format!("a program without its secret acted under the handle of {key}");
                 world().violate(Invariant::K2, sentence);
             }
-            let renew =
-                bounded(self.process, "renew of a handle", 2 * ttl + 6 * SECOND, coordinator.renew(&handle));
-            match self.maybe_dropped("renew of a handle", renew).await {
+            let renew = coordinator.renew(&handle);
+            match self.call(PublicFuture::RenewHandle, 2 * ttl + 6 * SECOND, renew).await {
                 Some(Ok(next)) => {
                     handle = next;
                     set_deadline(&handle);
@@ -61,8 +60,21 @@ impl User {
             }
         }
         deadline.set(0);
-        let release = bounded(self.process, "release of a handle", 70 * SECOND, coordinator.release(&handle));
-        self.maybe_dropped("release of a handle", release).await.map(drop).unwrap_or_default();
+        if world().chance(300) {
+            drop(owned);
+            return self.resume(id, coordinator, &handle, ttl).await;
+        }
+        let _ = self.call(PublicFuture::ReleaseHandle, 70 * SECOND, coordinator.release(&handle)).await;
         drop(owned);
+    }
+    /// The program continues the term of its handle, and keeps it from then on.
+    async fn resume(&self, id: u64, coordinator: &Coordinator, handle: &Handle, ttl: u64) {
+        let waiting = Waiting::new(self.process, handle.key());
+        let resumed = self.call(PublicFuture::Resume, 2 * ttl + 6 * SECOND, coordinator.resume(handle)).await;
+        let Some(Ok(lease)) = resumed else { return };
+        world().reach(Reached::Resumed);
+        let owned = self.own(&lease);
+        drop(waiting);
+        self.use_lease(id, coordinator, lease, owned, ttl).await;
     }
 }

@@ -1,11 +1,10 @@
 //! Users of leases.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::select;
-use tenure::clock::Clock;
+use futures_util::{FutureExt, StreamExt};
 use tenure::simulation::BeliefProbe;
 use tenure::{Coordinator, Lease, Lost};
 
@@ -13,10 +12,9 @@ use super::waiting::Waiting;
 use super::work::{CheckedWork, Counted};
 use super::{User, give_up, maybe_panic};
 use crate::Invariant;
-use crate::driver::Reached;
-use crate::driver::bounded::bounded;
 use crate::driver::oracle::{GrantId, Owned, Probe};
 use crate::driver::world::world;
+use crate::driver::{DriverFocus, PublicFuture, Reached};
 use crate::time::SECOND;
 
 impl User {
@@ -32,7 +30,8 @@ impl User {
                 wait,
                 calm || world.chance(800),
                 world.chance(if calm { 0 } else { 50 }),
-                !calm && world.chance(50),
+                (!calm && world.chance(50))
+                    || (world.plan.focus == DriverFocus::Primitives && world.chance(200)),
             )
         };
         let Ok(mut request) = coordinator.lease(key.as_str()) else { return };
@@ -49,8 +48,12 @@ impl User {
         }
         let wait = if steals { wait.max(2 * ttl) } else { wait };
         let waiting = Waiting::new(self.process, &key);
-        let acquire = bounded(self.process, "acquire", wait + 3 * ttl + 6 * SECOND, request.acquire());
-        let acquired = self.maybe_dropped("acquire", acquire).await;
+        let limit = wait + 3 * ttl + 6 * SECOND;
+        let acquired = if wait == 0 {
+            self.call(PublicFuture::TryAcquire, limit, request.try_acquire()).await
+        } else {
+            self.call(PublicFuture::Acquire, limit, request.acquire()).await
+        };
         let lease = match acquired {
             Some(Ok(lease)) => lease,
             Some(Err(error)) => {
@@ -71,30 +74,40 @@ impl User {
         world().own(self.process, key, token, Probe::Lease(BeliefProbe::of(lease)))
     }
 
-    async fn use_lease(&self, id: u64, coordinator: &Coordinator, lease: Lease, owned: Owned, ttl: u64) {
+    pub(super) async fn use_lease(
+        &self,
+        id: u64,
+        coordinator: &Coordinator,
+        lease: Lease,
+        owned: Owned,
+        ttl: u64,
+    ) {
         let grant = owned.0.clone();
-        match world().draw(|rng| rng.below(6)) {
+        match world().draw(|rng| rng.below(8)) {
             0 | 1 => self.work(coordinator, &lease, &grant, ttl).await,
             2 => self.guard(&lease, &grant, ttl).await,
             3 => {
                 world().with_grant(&grant, |grant| grant.ask_for_renewal());
                 for _ in 0..world().draw(|rng| rng.between(1, 3)) {
-                    let renew = bounded(self.process, "renew", 2 * ttl, lease.renew());
-                    self.maybe_dropped("renew", renew).await.map(drop).unwrap_or_default();
+                    let _ = self.call(PublicFuture::Renew, 2 * ttl, lease.renew()).await;
                 }
             }
             4 => {
-                let lost = lease.lost();
-                let limit = self.clock.sleep_until(self.clock.read() + Duration::from_nanos(2 * ttl));
-                select(Box::pin(lost), limit).await;
+                self.within(2 * ttl, self.maybe_dropped(PublicFuture::Lost, lease.lost())).await;
+            }
+            5 => {
+                let cancelled = lease.cancellation_token().cancelled_owned();
+                self.within(2 * ttl, self.maybe_dropped(PublicFuture::Cancelled, cancelled)).await;
+            }
+            6 => {
+                self.within(2 * ttl, self.follow(&lease)).await;
             }
             _ => self.sleep(world().draw(|rng| rng.skewed(0, 2 * ttl))).await,
         }
         self.check_calm_loss(id, &lease).await;
         if world().chance(700) {
             give_up(&grant);
-            let release = bounded(self.process, "release", 2 * ttl + 6 * SECOND, lease.release());
-            let released = self.maybe_dropped("release", release).await;
+            let released = self.call(PublicFuture::Release, 2 * ttl + 6 * SECOND, lease.release()).await;
             self.note(
                 4,
                 format_args!("has released {}: {:?}", lease.key(), released.as_ref().map(Result::is_ok)),
@@ -109,8 +122,20 @@ impl User {
         drop(owned);
     }
 
+    /// Follows the state and the renewals of a lease until it is lost.
+    async fn follow(&self, lease: &Lease) {
+        let (mut states, mut renewals) = (pin!(lease.states()), pin!(lease.renewals()));
+        loop {
+            let state = self.maybe_dropped(PublicFuture::States, states.next()).await;
+            let renewal = self.maybe_dropped(PublicFuture::Renewals, renewals.next()).await;
+            if matches!((state, renewal), (Some(None), _) | (_, Some(None))) {
+                return;
+            }
+        }
+    }
+
     /// Without faults, no lease is lost.
-    async fn check_calm_loss(&self, id: u64, lease: &Lease) {
+    pub(super) async fn check_calm_loss(&self, id: u64, lease: &Lease) {
         let lost = lease.lost().now_or_never();
         let shut_down = self.connected.borrow().as_ref().is_none_or(|(current, _)| *current != id);
         let world = world();
@@ -128,8 +153,9 @@ impl User {
     async fn work(&self, coordinator: &Coordinator, lease: &Lease, grant: &GrantId, ttl: u64) {
         let probe = Probe::Lease(BeliefProbe::of(lease));
         let steps = self.steps(coordinator, lease, grant, ttl);
-        let work = CheckedWork::new(self.process, grant, probe, steps);
-        let ran = AssertUnwindSafe(self.maybe_dropped("run", lease.run(work))).catch_unwind().await;
+        let work = CheckedWork::new(self.process, vec![(grant.clone(), probe)], steps);
+        let ran =
+            AssertUnwindSafe(self.maybe_dropped(PublicFuture::Run, lease.run(work))).catch_unwind().await;
         self.note(
             6,
             format_args!(
@@ -177,7 +203,18 @@ impl User {
         let Ok(value) = coordinator.fenced(format!("value-of-{}", lease.key())) else { return };
         let token = lease.token().get();
         let before = world().oracle.borrow().fenced.get(lease.key()).copied().unwrap_or_default();
-        let written = value.write(lease.fencing_token(), "content").await;
+        match world().draw(|rng| rng.below(10)) {
+            0 => {
+                let seal = value.seal(lease.fencing_token());
+                let _ = self.maybe_dropped(PublicFuture::FencedSeal, seal).await;
+            }
+            1 => {
+                let _ = self.maybe_dropped(PublicFuture::FencedRead, value.read()).await;
+            }
+            _ => {}
+        }
+        let write = value.write(lease.fencing_token(), "content");
+        let Some(written) = self.maybe_dropped(PublicFuture::FencedWrite, write).await else { return };
         let world = world();
         if written.is_ok() && !world.plan.lies {
             world.reach(Reached::Fenced);

@@ -1,10 +1,16 @@
 //! The programs that use the driver: they acquire, work, release, observe, cancel and shut down. One file per kind of use.
 
 mod campaigns;
+mod crowd;
+mod denials;
+mod dropping;
 mod handles;
+mod keys;
 mod leases;
 mod observers;
 mod recorder;
+mod sets;
+mod slots;
 mod waiting;
 mod work;
 
@@ -17,16 +23,16 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tenure::clock::Clock;
-use tenure::{Coordinator, Holder, ProcessInfo};
+use tenure::{Coordinator, Holder, Logbook, ProcessInfo, Verdicts};
 use tenure_store::Key;
 
-use super::bounded::{bounded, dropped_at};
+use super::bounded::bounded;
 use super::clock::MachineClock;
 use super::executor::ThreadRole;
 use super::oracle::GrantId;
 use super::store::StoreClient;
 use super::world::{DriverWorld, world};
-use super::{Reached, panics};
+use super::{DriverFocus, PublicFuture, Reached, panics};
 use crate::Invariant;
 use crate::time::{MILLI, SECOND};
 use recorder::PanickyRecorder;
@@ -64,16 +70,32 @@ impl User {
                 self.sleep(world().draw(|rng| rng.between(100, 2000)) * MILLI).await;
                 continue;
             };
+            match world().plan.focus {
+                DriverFocus::Crowded => {
+                    self.crowd(id, &coordinator).await;
+                    continue;
+                }
+                DriverFocus::Credentials if self.number == 0 && world().chance(300) => {
+                    self.outlast_denials(&coordinator).await;
+                    continue;
+                }
+                _ => {}
+            }
             if world().chance(world().plan.shutdowns) {
                 self.shut_down(id, coordinator).await;
                 continue;
             }
-            match world().draw(|rng| rng.below(20)) {
+            let focus = world().plan.focus;
+            let primitives = focus == DriverFocus::Primitives && world().chance(800);
+            match world().draw(|rng| if primitives { rng.between(20, 27) } else { rng.below(28) }) {
+                20..24 => self.slot(id, &coordinator).await,
+                24..26 => self.set(id, &coordinator).await,
+                26..28 => self.entry(id, &coordinator).await,
                 0..10 => self.lease(id, &coordinator).await,
-                10..13 => self.handle(&coordinator).await,
+                10..13 => self.handle(id, &coordinator).await,
                 13..16 => self.observe(id, &coordinator).await,
                 16 => self.watch(&coordinator).await,
-                17 => self.campaign(&coordinator).await,
+                17 => self.elect(&coordinator).await,
                 18 => self.fence(&coordinator).await,
                 _ => {
                     let span = world().draw(|rng| rng.skewed(0, world().plan.ttl_most()));
@@ -91,15 +113,19 @@ impl User {
             return Some((*id, coordinator.clone()));
         }
         let holder = Holder::new(&format!("process-{}", self.process)).expect("a holder");
-        let connecting = Coordinator::builder()
+        let mut builder = Coordinator::builder()
             .clock(Arc::new(self.clock))
             .holder(holder)
             .process(ProcessInfo::default())
             .recorder(Arc::new(PanickyRecorder))
-            .connect(StoreClient { process: self.process });
-        let connected =
-            self.maybe_dropped("connect", bounded(self.process, "connect", CONNECT_MAX, connecting)).await;
-        match connected {
+            .calls_max(world().plan.calls_max);
+        if world().plan.logbook {
+            builder = builder
+                .logbook(Logbook::in_directory("logbook"))
+                .verdicts(Verdicts::in_directory("verdicts"));
+        }
+        let connecting = builder.connect(StoreClient { process: self.process });
+        match self.call(PublicFuture::Connect, CONNECT_MAX, connecting).await {
             Some(Ok(coordinator)) => {
                 let world = world();
                 world.reach(Reached::Connected);
@@ -115,9 +141,8 @@ impl User {
         world().reach(Reached::ShutDown);
         self.note(0, format_args!("shuts down"));
         let limit = Coordinator::SHUTDOWN_MAX.as_nanos() as u64 + 2 * SECOND;
-        let done = self
-            .maybe_dropped("shutdown", bounded(self.process, "shutdown", limit, coordinator.shutdown()))
-            .await;
+        world().oracle.borrow_mut().shutting_down.insert(id);
+        let done = self.call(PublicFuture::Shutdown, limit, coordinator.shutdown()).await;
         self.connected.borrow_mut().take_if(|(current, _)| *current == id);
         if done.is_some() {
             let world = world();
@@ -138,32 +163,22 @@ impl User {
             world().violate(Invariant::S11, sentence);
         }
     }
-    async fn maybe_dropped<T>(&self, what: &'static str, future: impl Future<Output = T>) -> Option<T> {
-        let polls = {
-            let world = world();
-            let drops = world.chance(world.plan.drops);
-            drops.then(|| world.draw(|rng| rng.below(u64::from(2 * LATER))) as u32)
-        };
-        let Some(polls) = polls else { return Some(future.await) };
-        // Half of them are dropped by the number of polls, the others after some time.
-        let (polls, output) = if polls < LATER {
-            (polls, dropped_at(polls, future).await)
-        } else {
-            let span = world().draw(|rng| rng.skewed(0, self.ttl_most()));
-            let limit = self.clock.sleep_until(self.clock.read() + Duration::from_nanos(span));
-            match select(pin!(future), limit).await {
-                Either::Left((output, _)) => (LATER, Some(output)),
-                Either::Right(_) => (LATER, None),
-            }
-        };
-        if output.is_none() {
-            *world().dropped.borrow_mut().entry((what, polls)).or_default() += 1;
-        }
-        output
-    }
 
     async fn sleep(&self, span: u64) {
         self.clock.sleep_until(self.clock.read() + Duration::from_nanos(span)).await;
+    }
+
+    /// Awaits the future, for at most this span.
+    async fn within<T>(&self, span: u64, future: impl Future<Output = T>) -> Option<T> {
+        match select(pin!(future), pin!(self.sleep(span))).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
+    }
+
+    fn ttl(&self) -> u64 {
+        let world = world();
+        world.draw(|rng| rng.pick(&world.plan.ttls))
     }
 
     fn key(&self) -> Key {
@@ -194,9 +209,5 @@ fn give_up(grant: &GrantId) {
     let world = world();
     world.with_grant(grant, |grant| grant.give_up(world.now.get()));
 }
-/// A future that is dropped by its polls gets fewer polls than this. One that is dropped after some time has this number
-/// in the counts.
-const LATER: u32 = 5;
-
 /// Longest time to connect: the limit of the driver, and 2 s.
 const CONNECT_MAX: u64 = 32 * SECOND;

@@ -3,24 +3,33 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{Either, select};
-use tenure::clock::Clock;
 use tenure::{Coordinator, WatchEvent};
 use tenure_store::Prefix;
 
 use super::User;
 use crate::Invariant;
-use crate::driver::Reached;
-use crate::driver::bounded::bounded;
 use crate::driver::world::world;
+use crate::driver::{PublicFuture, Reached};
 use crate::time::SECOND;
 
 impl User {
     pub(super) async fn observe(&self, id: u64, coordinator: &Coordinator) {
         let key = self.key();
         let before = world().oracle.borrow().shown.get(&(id, key.clone())).copied().unwrap_or_default();
-        let observe = bounded(self.process, "observe", 20 * SECOND, coordinator.observe(key.as_str()));
-        let Some(Ok(seen)) = self.maybe_dropped("observe", observe).await else { return };
+        let everything = Prefix::default();
+        match world().draw(|rng| rng.below(6)) {
+            0 => {
+                let all = coordinator.observe_all(&everything);
+                self.within(20 * SECOND, self.maybe_dropped(PublicFuture::ObserveAll, all)).await;
+            }
+            1 => {
+                let holders = coordinator.holders(&everything);
+                self.within(20 * SECOND, self.maybe_dropped(PublicFuture::Holders, holders)).await;
+            }
+            _ => {}
+        }
+        let observe = coordinator.observe(key.as_str());
+        let Some(Ok(seen)) = self.call(PublicFuture::Observe, 20 * SECOND, observe).await else { return };
         let Some(record) = seen.record else { return };
         let world = world();
         world.reach(Reached::Observed);
@@ -40,9 +49,14 @@ impl User {
         let ends = self.clock.read() + Duration::from_nanos(2 * self.ttl_most());
         let mut highest = 0;
         loop {
-            let limit = self.clock.sleep_until(ends);
-            let next = select(watch.next(), limit).await;
-            let Either::Left((Some(event), _)) = next else { return };
+            let left = ends.since(self.clock.read()).as_nanos() as u64;
+            let next = self.within(left, self.maybe_dropped(PublicFuture::Watch, watch.next())).await;
+            let event = match next {
+                Some(Some(Some(event))) => event,
+                // The next call gets the event of one that was dropped.
+                Some(None) => continue,
+                Some(Some(None)) | None => return,
+            };
             let WatchEvent::Changed(change) = event else { continue };
             let token = change.token.map_or(0, |token| token.get());
             let world = world();

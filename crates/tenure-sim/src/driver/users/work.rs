@@ -25,20 +25,32 @@ impl Drop for Counted {
 /// Work whose polls the oracle checks. It goes on from its first poll until it is dropped.
 pub(super) struct CheckedWork<'a> {
     process: usize,
-    grant: GrantId,
-    probe: Probe,
-    counted: Option<Counted>,
+    /// The leases under which it runs.
+    members: Vec<(GrantId, Probe)>,
+    counted: Vec<Counted>,
     work: Pin<Box<dyn Future<Output = ()> + 'a>>,
 }
 
 impl<'a> CheckedWork<'a> {
     pub(super) fn new(
         process: usize,
-        grant: &GrantId,
-        probe: Probe,
+        members: Vec<(GrantId, Probe)>,
         work: impl Future<Output = ()> + 'a,
     ) -> Self {
-        Self { process, grant: grant.clone(), probe, counted: None, work: Box::pin(work) }
+        Self { process, members, counted: Vec::new(), work: Box::pin(work) }
+    }
+
+    fn judge(&self) {
+        let world = world();
+        match &self.members[..] {
+            [(grant, probe)] => world.judge_work(self.process, grant, probe),
+            // A thread that is preempted between the checks of two leases may poll late.
+            members if world.plan.preemption == 0 => {
+                world.judge_set(self.process, true, &world.held_members(self.process, members));
+            }
+            _ => {}
+        }
+        self.members.iter().for_each(|(grant, _)| world.judge_witness_of_work(self.process, grant));
     }
 }
 
@@ -46,12 +58,11 @@ impl Future for CheckedWork<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let world = world();
-        world.judge_work(self.process, &self.grant, &self.probe);
-        world.judge_witness_of_work(self.process, &self.grant);
+        self.judge();
         let this = &mut *self;
-        this.counted.get_or_insert_with(|| Counted::new(&this.grant));
-        drop(world);
+        if this.counted.is_empty() {
+            this.counted = this.members.iter().map(|(grant, _)| Counted::new(grant)).collect();
+        }
         this.work.as_mut().poll(context)
     }
 }

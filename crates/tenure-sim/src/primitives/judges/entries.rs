@@ -7,11 +7,10 @@ use tenure_core::record::{Nonce, Record};
 
 use super::{only_by_its_owner, replaces_what_it_expects};
 use crate::oracle::Judgement;
-use crate::primitives::entries::EntryCall;
 
 /// The true history of one plain key, and what is known of the writes that were sent.
 #[derive(Debug, Default)]
-pub(in crate::primitives) struct Entries {
+pub(crate) struct Entries {
     /// The contents, the latest at the end.
     epochs: Vec<Epoch>,
     sent: HashMap<Nonce, EntryWrite>,
@@ -42,39 +41,46 @@ pub(super) struct TrueEntry {
 
 /// Facts about a write when it was sent.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::primitives) struct EntryWrite {
+pub(crate) struct EntryWrite {
     /// The expected revision of a change.
-    pub(in crate::primitives) revision: Option<u64>,
+    pub(crate) revision: Option<u64>,
     /// Hash of the secret of the sender.
-    pub(in crate::primitives) owner: [u8; 32],
+    pub(crate) owner: [u8; 32],
     /// True if the sender knew that the present entry had run out.
-    pub(in crate::primitives) knew_run_out: bool,
+    pub(crate) knew_run_out: bool,
     /// True for a renewal of an own entry that may have run out for another participant.
-    pub(in crate::primitives) late: bool,
+    pub(crate) late: bool,
     /// The sender: its process and incarnation.
-    pub(in crate::primitives) by: (u16, u32),
+    pub(crate) by: (u16, u32),
     /// The instant before it was sent, on the clock of the process.
-    pub(in crate::primitives) sent: Instant,
+    pub(crate) sent: Instant,
+}
+
+/// Facts about an operation on a plain key.
+#[derive(Clone, Debug)]
+pub(crate) struct EntryOperation {
+    pub(crate) operation: KeyOperation,
+    /// Hash of the secret of its owner.
+    pub(crate) secret_hash: [u8; 32],
+    /// True time at which it began.
+    pub(crate) began: u64,
+    /// The nonces of its writes, without a plant.
+    pub(crate) writes: Vec<Nonce>,
 }
 
 impl Entries {
     /// A write is sent.
-    pub(in crate::primitives) fn sends(&mut self, nonce: Nonce, fact: EntryWrite) {
+    pub(crate) fn sends(&mut self, nonce: Nonce, fact: EntryWrite) {
         self.sent.insert(nonce, fact);
     }
 
     /// The instant before this write was sent, if this incarnation of this process has sent it.
-    pub(in crate::primitives) fn own_sent(&self, nonce: Nonce, by: (u16, u32)) -> Option<Instant> {
+    pub(crate) fn own_sent(&self, nonce: Nonce, by: (u16, u32)) -> Option<Instant> {
         self.sent.get(&nonce).filter(|fact| fact.by == by).map(|fact| fact.sent)
     }
 
     /// A write replaces this content. The first judgement is that of K1, the second that of K2, the third that of S5.
-    pub(in crate::primitives) fn applies(
-        &mut self,
-        now: u64,
-        before: &Content,
-        write: &Write,
-    ) -> [Judgement; 3] {
+    pub(crate) fn applies(&mut self, now: u64, before: &Content, write: &Write) -> [Judgement; 3] {
         let nonce = write.record.nonce;
         let since = self.epochs.last().map_or(0, |epoch| epoch.from);
         let verdicts = match (self.sent.get(&nonce), before) {
@@ -93,12 +99,12 @@ impl Entries {
     }
 
     /// A copy of a write conflicts. True if the store has applied another copy of it, and the sender does not learn so.
-    pub(in crate::primitives) fn conflicts(&mut self, nonce: Nonce) -> bool {
+    pub(crate) fn conflicts(&mut self, nonce: Nonce) -> bool {
         self.applied.contains_key(&nonce) && self.retried.insert(nonce)
     }
 
     /// The record was deleted from outside.
-    pub(in crate::primitives) fn deleted(&mut self, now: u64) {
+    pub(crate) fn deleted(&mut self, now: u64) {
         self.epochs.push(Epoch { from: now, entry: None });
     }
 
@@ -107,7 +113,7 @@ impl Entries {
     /// A conflict is the store's word that a change was not applied. If a balancer has sent the change twice, the word is
     /// about the second copy. Such a change is found by its nonce, unless another participant has replaced it before it
     /// is read back: that is outside the promise.
-    pub(in crate::primitives) fn is_truthful(&mut self, call: &EntryCall, answer: &KeyAnswer) -> Judgement {
+    pub(crate) fn is_truthful(&mut self, call: &EntryOperation, answer: &KeyAnswer) -> Judgement {
         let landed = |purpose: Purpose| call.writes.iter().any(|it| self.applied.get(it) == Some(&purpose));
         let (claims, word) = match answer {
             KeyAnswer::Created(_) => (Some(Purpose::Grant), "created"),
@@ -136,12 +142,7 @@ impl Entries {
     }
 
     /// K1: an answer that shows an entry, or that there is none, was true at some instant of the operation.
-    pub(in crate::primitives) fn is_linearizable(
-        &self,
-        now: u64,
-        call: &EntryCall,
-        answer: &KeyAnswer,
-    ) -> Judgement {
+    pub(crate) fn is_linearizable(&self, now: u64, call: &EntryOperation, answer: &KeyAnswer) -> Judgement {
         let (shown, early) = match answer {
             KeyAnswer::Found(shown) | KeyAnswer::Conflict(shown) => (shown.as_ref(), false),
             KeyAnswer::Denied { why: KeyDenied::NotOwner(shown), .. } => (Some(shown), false),
@@ -160,7 +161,7 @@ impl Entries {
             (Some(_), None) => false,
             (None, None) => true,
             (None, Some(entry)) => {
-                let mine = early && entry.owner == Some(call.owner.secret_hash);
+                let mine = early && entry.owner == Some(call.secret_hash);
                 mine || entry.ttl.is_some_and(|ttl| end - epoch.from >= ttl)
             }
         };

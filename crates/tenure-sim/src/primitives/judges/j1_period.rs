@@ -6,12 +6,7 @@ use crate::time::MICRO;
 
 /// J1: no job is granted before the period after its last success is over, by the store's clock. Contenders advance the
 /// store's time on their own clocks, so they are early by up to `tolerance`. Both spans are in nanoseconds.
-pub(in crate::primitives) fn is_due(
-    last: LastSuccess,
-    now: StoreTime,
-    period: u64,
-    tolerance: u64,
-) -> Judgement {
+pub(crate) fn is_due(last: LastSuccess, now: StoreTime, period: u64, tolerance: u64) -> Judgement {
     let since = now.as_micros().saturating_sub(last.began.as_micros()) * MICRO;
     if since + tolerance >= period {
         return Ok(());
@@ -20,7 +15,7 @@ pub(in crate::primitives) fn is_due(
 }
 
 /// J1: only a success that the holder has reported is recorded.
-pub(in crate::primitives) fn was_reported(record: &Record, reported: &[Nonce]) -> Judgement {
+pub(crate) fn was_reported(record: &Record, reported: &[Nonce]) -> Judgement {
     match record.last_success {
         Some(last) if last.token != record.token || !reported.contains(&record.term) => {
             Err(format!("a release recorded a success of token {} that no holder reported", last.token))

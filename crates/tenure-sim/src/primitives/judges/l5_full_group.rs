@@ -2,7 +2,7 @@ use crate::oracle::Judgement;
 
 /// L5: a contender that waits in a full group makes at most four reads per ttl of the records, those of the size
 /// included. It waits for a group of one slot as for a lease, and makes one more.
-pub(in crate::primitives) fn reads_are_few(reads: u64, slots: u16, span: u64, ttl: u64) -> Judgement {
+pub(crate) fn reads_are_few(reads: u64, slots: u16, span: u64, ttl: u64) -> Judgement {
     let per_ttl = if slots == 1 { READS_PER_TTL + 1 } else { READS_PER_TTL };
     // Two more, for calls that begin before the span and end in it.
     let most = per_ttl * span.div_ceil(ttl) + 2;

@@ -1,5 +1,5 @@
 //! Judges of the primitives, in true time, which the code under test cannot see. One file per invariant; those of the
-//! lease are shared with the world of one key.
+//! lease are shared with the world of one key. The world of the driver uses those of slots, sets and plain keys, too.
 
 mod a1_sets;
 mod entries;
@@ -11,13 +11,14 @@ mod l6_turns;
 mod ledger;
 mod s4_slots;
 
-pub(super) use a1_sets::{believes_only_whole, ends_with_first_loss, leaves_nothing_held};
-pub(super) use entries::{Entries, EntryWrite};
+pub(crate) use a1_sets::{believes_only_whole, ends_with_first_loss, leaves_nothing_held};
+pub(crate) use entries::{Entries, EntryOperation, EntryWrite};
 pub(super) use j1_period::{is_due, was_reported};
 pub(super) use l5_full_group::reads_are_few;
 pub(super) use l6_turns::Turns;
 pub(super) use ledger::AppliedWrite;
-pub(super) use s4_slots::{GroupJudge, is_not_evicted};
+pub(crate) use s4_slots::GroupJudge;
+pub(super) use s4_slots::is_not_evicted;
 
 use tenure_core::machine::Write;
 use tenure_core::record::Nonce;

@@ -5,7 +5,7 @@ use crate::oracle::Judgement;
 /// A shrink lets present holders finish. So a slot beyond the present size may be believed only if the group was larger
 /// at some instant since the grant of that slot.
 #[derive(Debug, Default)]
-pub(in crate::primitives) struct GroupJudge {
+pub(crate) struct GroupJudge {
     /// The sizes, each with the true time of its beginning; `None` after a deletion from outside.
     sizes: Vec<(u64, Option<u16>)>,
     believers: Vec<Believer>,
@@ -24,17 +24,17 @@ struct Believer {
 
 impl GroupJudge {
     /// The size that the group has now.
-    pub(in crate::primitives) fn size(&self) -> Option<u16> {
+    pub(crate) fn size(&self) -> Option<u16> {
         self.sizes.last().and_then(|(_, size)| *size)
     }
 
     /// The group has another size; `None` if its record was deleted from outside.
-    pub(in crate::primitives) fn resized(&mut self, now: u64, size: Option<u16>) {
+    pub(crate) fn resized(&mut self, now: u64, size: Option<u16>) {
         self.sizes.push((now, size));
     }
 
     /// A slot is believed. `tainted` is true if its record was deleted from outside since its grant.
-    pub(in crate::primitives) fn believes(
+    pub(crate) fn believes(
         &mut self,
         now: u64,
         lease: u32,
@@ -66,36 +66,48 @@ impl GroupJudge {
         }
     }
 
+    /// A contender that expects this number of slots has got one, by a request that began at `since`: the group had that
+    /// number at some instant since then.
+    pub(crate) fn expected(&self, size: u16, since: u64) -> Judgement {
+        let first = self.sizes.iter().rposition(|(at, _)| *at <= since).unwrap_or(0);
+        if self.sizes[first..].iter().any(|(_, had)| had.is_none_or(|had| had == size)) {
+            return Ok(());
+        }
+        Err(format!(
+            "a slot was granted to a contender that expects {size} slots, and the group had another size"
+        ))
+    }
+
     /// The belief in a slot lasts longer.
-    pub(in crate::primitives) fn extends(&mut self, lease: u32, end: u64) {
+    pub(crate) fn extends(&mut self, lease: u32, end: u64) {
         for believer in self.believers.iter_mut().filter(|believer| believer.lease == lease) {
             believer.end = end;
         }
     }
 
     /// The belief in a slot has ended.
-    pub(in crate::primitives) fn ends(&mut self, lease: u32) {
+    pub(crate) fn ends(&mut self, lease: u32) {
         self.believers.retain(|believer| believer.lease != lease);
     }
 
     /// The record of this slot was deleted from outside: its present holder is no longer promised exclusion.
-    pub(in crate::primitives) fn tampered(&mut self, index: u16) {
+    pub(crate) fn tampered(&mut self, index: u16) {
         self.believers.retain(|believer| believer.index != index);
     }
 
     /// Number of believed slots below this index.
-    pub(in crate::primitives) fn believers_below(&self, now: u64, index: u16) -> usize {
+    pub(crate) fn believers_below(&self, now: u64, index: u16) -> usize {
         self.believers.iter().filter(|believer| believer.end > now && believer.index < index).count()
     }
 
     /// Number of slots below this index that have been believed since before this instant.
-    pub(in crate::primitives) fn believers_granted_before(&self, since: u64, index: u16) -> usize {
+    pub(crate) fn believers_granted_before(&self, since: u64, index: u16) -> usize {
         let before = |believer: &&Believer| believer.granted <= since && believer.index < index;
         self.believers.iter().filter(before).count()
     }
 
     /// Number of believed slots from this index on.
-    pub(in crate::primitives) fn believers_from(&self, now: u64, index: u16) -> usize {
+    pub(crate) fn believers_from(&self, now: u64, index: u16) -> usize {
         self.believers.iter().filter(|believer| believer.end > now && believer.index >= index).count()
     }
 
@@ -111,6 +123,6 @@ impl GroupJudge {
 }
 
 /// S4: a resize never evicts a present holder.
-pub(in crate::primitives) fn is_not_evicted(index: u16, evicted: bool) -> Judgement {
+pub(crate) fn is_not_evicted(index: u16, evicted: bool) -> Judgement {
     if evicted { Err(format!("the holder of slot {index} was evicted by a resize")) } else { Ok(()) }
 }

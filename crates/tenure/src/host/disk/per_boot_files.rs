@@ -6,6 +6,7 @@ use super::page_directory::PageDirectory;
 use super::page_files::PageFiles;
 use crate::clock::{Clock, Domain};
 use crate::host::checksum::checksum;
+use crate::host::simulation::simulated;
 
 /// A private directory with small files that all programs of the user read and write: one page for each clock domain,
 /// because its entries count on that clock alone. Every error is a sentence.
@@ -18,12 +19,18 @@ pub(crate) struct PerBootFiles<P> {
 impl<P: Page> PerBootFiles<P> {
     /// `None` if the directory does not exist.
     pub(crate) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
-        Ok(PageDirectory::open_if_there(path)?.map(|files| Self::on(Box::new(files))))
+        match simulated(|host| host.pages(path)) {
+            Some(files) => Ok(Some(Self::on(files))),
+            None => Ok(PageDirectory::open_if_there(path)?.map(|files| Self::on(Box::new(files)))),
+        }
     }
 
     /// Creates the directory if necessary, for this user alone.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, String> {
-        Ok(Self::on(Box::new(PageDirectory::open_or_make(path)?)))
+        match simulated(|host| host.pages(path)) {
+            Some(files) => Ok(Self::on(files)),
+            None => Ok(Self::on(Box::new(PageDirectory::open_or_make(path)?))),
+        }
     }
 
     fn on(files: Box<dyn PageFiles>) -> Self {

@@ -63,4 +63,22 @@ pub enum Duty {
     RefuseAfterShutdown,
     /// The keeper vacates all leases before it ends.
     OutliveHandles,
+    /// A call for a plain key without an answer in time may have had its effect. A change that counts as refused is found
+    /// later, and taken for that of another participant.
+    KeyTimeoutIsUnknown,
+    /// A contender compares the number of slots of the group with its own.
+    CompareGroupSize,
+    /// A slot that was granted to a caller that has cancelled is released.
+    ReleaseCancelledSlot,
+    /// A contender for a slot listens to hints. Without them, a released slot stays unused for longer than a ttl.
+    HearSlotHints,
+    /// A set that is denied releases the leases that were granted.
+    ReleaseDeniedSet,
+    /// A set that loses one lease releases the others.
+    ReleaseRestOfSet,
+    /// A page of the logbook counts on the clock on which it was written alone. On another clock its sightings look older
+    /// than they are.
+    CheckDomainOfPage,
+    /// A set is held while each of its leases is.
+    CheckEveryMember,
 }

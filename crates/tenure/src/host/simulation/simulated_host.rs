@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::LocalBoxFuture;
@@ -5,6 +6,7 @@ use futures_util::future::LocalBoxFuture;
 use tenure_core::machine::Rules;
 
 use super::Duty;
+use crate::host::disk::page_files::PageFiles;
 use crate::host::witness::files::WitnessFiles;
 
 /// The part of a machine that the driver uses beside its store and its clock.
@@ -20,6 +22,9 @@ pub trait SimulatedHost {
 
     /// Directory of witnesses of the current process; `None` if there is none.
     fn witnesses(&self) -> Option<Arc<dyn WitnessFiles>>;
+
+    /// The pages in this directory of the machine of the current process.
+    fn pages(&self, directory: &Path) -> Box<dyn PageFiles>;
 
     /// Rules of the protocol.
     fn rules(&self) -> &'static dyn Rules;
