@@ -52,6 +52,10 @@ const SOON: &[&str] = &[
     "burst-after-outage",
     "denial-ends-patience",
     "denial-never-reported",
+    "key-write-forgotten",
+    "any-group-size",
+    "cancelled-slot-kept",
+    "denied-set-kept",
 ];
 
 #[test]

@@ -342,7 +342,7 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
         Duty::ReleaseRestOfSet,
         "rest-of-set-kept",
         "a set that loses one lease keeps the others",
-        Invariant::S11,
+        Invariant::S6,
         DriverFocus::Primitives,
     ),
     neglects(
@@ -351,13 +351,6 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
         "a page of the logbook counts that was written on another clock",
         Invariant::S2,
         DriverFocus::Pages,
-    ),
-    neglects(
-        Duty::CheckEveryMember,
-        "set-half-held",
-        "only the first lease of a set is checked",
-        Invariant::A1,
-        DriverFocus::None,
     ),
     DriverMutant {
         name: "any-secret",

@@ -6,7 +6,6 @@ use tenure_core::set::{SetMachine, SetRules};
 use tokio_util::sync::CancellationToken;
 
 use super::SetLoss;
-use crate::host::simulation::{Duty, does};
 use crate::{Error, ErrorKind, Lease};
 
 /// The leases of a set, and the one belief in all of them.
@@ -35,8 +34,7 @@ impl Members {
         for (held, lease) in held.iter_mut().zip(&self.leases) {
             *held = lease.check().is_ok();
         }
-        let checked = if does(Duty::CheckEveryMember) { self.leases.len() } else { 1 };
-        let believes = Standard.believes(&held[..checked]);
+        let believes = Standard.believes(&held[..self.leases.len()]);
         if !believes {
             self.latch(self.find_loss());
         }

@@ -9,6 +9,7 @@ use tenure_core::record::Ttl;
 use tenure_store::{Key, Prefix};
 
 use super::User;
+use super::alone::Alone;
 use crate::driver::oracle::Shown;
 use crate::driver::world::world;
 use crate::driver::{PublicFuture, Reached};
@@ -81,7 +82,7 @@ impl User {
 
     /// Renews or releases the entry, unless another user of this process does so.
     async fn renew_or_release(&self, id: u64, keys: &Keys, key: &Key, renews: bool) -> Option<Shown> {
-        let Some(_alone) = super::waiting::Alone::with(self.process, key) else { return None };
+        let _alone = Alone::with(self.process, key)?;
         if renews {
             let operation = world().begin_operation(self.process, id, key, KeyOperation::Renew);
             let renewed = self.call(PublicFuture::KeyRenew, OPERATION_MAX, keys.renew(key.as_str())).await;

@@ -1,5 +1,6 @@
 //! The programs that use the driver: they acquire, work, release, observe, cancel and shut down. One file per kind of use.
 
+mod alone;
 mod campaigns;
 mod crowd;
 mod denials;

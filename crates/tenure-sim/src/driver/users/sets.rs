@@ -52,7 +52,12 @@ impl User {
         let members: Vec<(GrantId, Probe)> = owned.iter().map(|owned| owned.0.clone()).zip(probes).collect();
         if world().chance(500) {
             let span = world().draw(|rng| rng.skewed(0, 3 * ttl));
-            let work = CheckedWork::new(self.process, members.clone(), self.sleep(span));
+            let work = async {
+                for _ in 0..STEPS {
+                    self.sleep(span / STEPS).await;
+                }
+            };
+            let work = CheckedWork::new(self.process, members.clone(), work);
             let _ = self.maybe_dropped(PublicFuture::SetRun, set.run(work)).await;
         } else {
             self.within(3 * ttl, self.maybe_dropped(PublicFuture::SetLost, set.lost())).await;
@@ -76,3 +81,6 @@ impl User {
         drop(owned);
     }
 }
+
+/// Number of polls of the work under a set: one between the deadlines of two of its leases must see that one has passed.
+const STEPS: u64 = 16;

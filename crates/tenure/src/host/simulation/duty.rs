@@ -79,6 +79,4 @@ pub enum Duty {
     /// A page of the logbook counts on the clock on which it was written alone. On another clock its sightings look older
     /// than they are.
     CheckDomainOfPage,
-    /// A set is held while each of its leases is.
-    CheckEveryMember,
 }
