@@ -208,7 +208,8 @@ impl Seeking {
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
         let hinted = self.pace.waits_for(record);
         let in_crowd = self.pace.is_in_crowd();
-        let answer = Answer { sent: seen.sent, returned: seen.returned, hinted, in_crowd };
+        let lasts = ctx.params.timing.drift().lengthen(ttl.as_duration()) * 5 / 24;
+        let answer = Answer { sent: seen.sent, returned: seen.returned, lasts, hinted, in_crowd };
         self.rhythm.saw(record, answer, ttl, ctx.ambient.jitter);
         // If the store knows the age of a version, the time of the read does not matter.
         let due = self.rhythm.due().filter(|_| ctx.params.store_clock < StoreClock::Ages);

@@ -29,7 +29,7 @@ pub(super) struct Rhythm {
     sent: Option<Instant>,
     /// Arrival of the latest answer.
     answered: Option<Instant>,
-    /// Time until which the reads so far are enough: each is for 5/24 of a ttl.
+    /// Time until which the reads so far are enough.
     read_until: Instant,
 }
 
@@ -53,6 +53,8 @@ struct Span {
 pub(super) struct Answer {
     pub(super) sent: Instant,
     pub(super) returned: Instant,
+    /// Time for which one read is enough on average, by a clock that may be fast.
+    pub(super) lasts: Duration,
     /// True if a hint caused the read.
     pub(super) hinted: bool,
     /// True if other contenders were faster recently.
@@ -73,7 +75,7 @@ impl Rhythm {
         if self.answered.replace(answer.returned) == Some(answer.returned) {
             return;
         }
-        self.read_until = self.read_until.max(answer.returned) + ttl.as_duration() * 5 / 24;
+        self.read_until = self.read_until.max(answer.returned) + answer.lasts;
         let previous = self.sent.replace(answer.sent);
         let beat = Beat { term: record.term, sequence: record.sequence, written_at: record.written_at };
         let latest = self.latest.filter(|latest| latest.term == beat.term);
@@ -236,7 +238,8 @@ mod tests {
 
     /// The answer to a read that the store served now.
     fn answer(now: Instant) -> Answer {
-        Answer { sent: now - CALL, returned: now + CALL, hinted: false, in_crowd: false }
+        let lasts = TTL * 5 / 24;
+        Answer { sent: now - CALL, returned: now + CALL, lasts, hinted: false, in_crowd: false }
     }
 
     /// Sorted delays and the average number of reads of many contenders.
