@@ -285,18 +285,21 @@ mod tests {
 
     #[test]
     fn a_renewal_that_does_not_come_is_looked_for_twice_more() {
-        let history = History::new(TTL / 3, TTL, 7);
+        let mut history = History::new(TTL / 3, TTL * 6, 7);
         let ttl = ttl();
         let mut rhythm = Rhythm::default();
         let mut now = GRANTED;
         let mut pauses = Vec::new();
         loop {
-            rhythm.saw(&history.record(now), answer(now), ttl, 0);
-            let Some(due) = rhythm.due() else { break };
+            rhythm.saw(&history.record(now), answer(now), ttl, history.chance.u32(..));
+            let look = match rhythm.due() {
+                None if now > history.last() => break,
+                due => due.unwrap_or(now + poll_period(ttl)).max(now + CALL + shortest_pause(ttl)),
+            };
             if now > history.last() {
-                pauses.push(due.since(now));
+                pauses.push(look.since(now));
             }
-            now = due;
+            now = look;
         }
         assert_eq!(pauses.len(), 3, "{pauses:?}");
         assert!(pauses[1..].iter().all(|pause| *pause < TTL / 20), "{pauses:?}");
