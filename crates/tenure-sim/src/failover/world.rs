@@ -17,7 +17,7 @@ use crate::swarm::StoreKind;
 pub(super) struct FailoverWorld {
     pub(super) now: u64,
     pub(super) rng: Rng,
-    agenda: Agenda<Moment>,
+    agenda: Agenda<FailoverEvent>,
     store: Store,
     timing: Timing,
     /// Longest duration of a call, one way.
@@ -47,7 +47,7 @@ pub(super) struct Standby {
 
 /// Something that happens to a member, or to the store.
 #[derive(Debug)]
-enum Moment {
+enum FailoverEvent {
     Start(usize),
     Wake(usize),
     /// A request arrives at the store: a read, or this write.
@@ -105,7 +105,7 @@ impl FailoverWorld {
             reads: 0,
         });
         let member = self.members.len() - 1;
-        self.agenda.push(at, Moment::Start(member));
+        self.agenda.push(at, FailoverEvent::Start(member));
         member
     }
 
@@ -133,26 +133,26 @@ impl FailoverWorld {
         self.step(member, Input::Drained);
     }
 
-    /// The next moment comes.
+    /// The next event happens.
     fn happens(&mut self) {
-        let (at, moment) = self.agenda.pop().expect("a living contender has a timer");
+        let (at, event) = self.agenda.pop().expect("a living contender has a timer");
         self.now = at;
-        match moment {
-            Moment::Request(member, body) => {
+        match event {
+            FailoverEvent::Request(member, body) => {
                 let input = match body {
                     None => Input::Read(Ok(self.store.read(at))),
                     Some(write) => Input::Written(self.store.write(at, &write)),
                 };
                 let returned = at + self.rng.between(self.way / 10, self.way);
-                self.agenda.push(returned, Moment::Answer(member, input));
+                self.agenda.push(returned, FailoverEvent::Answer(member, input));
             }
-            Moment::Start(member) => self.step(member, Input::Start),
-            Moment::Answer(member, input) => self.step(member, input),
-            Moment::Wake(number) => {
+            FailoverEvent::Start(member) => self.step(member, Input::Start),
+            FailoverEvent::Answer(member, input) => self.step(member, input),
+            FailoverEvent::Wake(number) => {
                 let member = &mut self.members[number];
                 match member.timer.fires(&member.clock, at) {
                     TimerEntry::Due => self.step(number, Input::Wake),
-                    TimerEntry::Later(at) => self.agenda.push(at, Moment::Wake(number)),
+                    TimerEntry::Later(at) => self.agenda.push(at, FailoverEvent::Wake(number)),
                     TimerEntry::Void => {}
                 }
             }
@@ -184,7 +184,7 @@ impl FailoverWorld {
                 Effect::SleepUntil(at) => {
                     let member = &mut self.members[number];
                     if let Some(at) = member.timer.sleep(at.as_nanos(), &member.clock, self.now) {
-                        self.agenda.push(at, Moment::Wake(number));
+                        self.agenda.push(at, FailoverEvent::Wake(number));
                     }
                     continue;
                 }
@@ -195,7 +195,7 @@ impl FailoverWorld {
                 Effect::Tell(_) | Effect::LookAtWitness { .. } => continue,
             };
             let at = self.now + self.rng.between(self.way / 10, self.way);
-            self.agenda.push(at, Moment::Request(number, body));
+            self.agenda.push(at, FailoverEvent::Request(number, body));
         }
     }
 }
