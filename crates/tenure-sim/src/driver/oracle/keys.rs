@@ -36,7 +36,7 @@ struct UserOperation {
 }
 
 /// An entry, or none, as an operation showed it.
-pub(in crate::driver) enum Shown {
+pub(in crate::driver) enum ShownEntry {
     Created(KeyEntry),
     Updated(KeyEntry),
     Renewed(KeyEntry),
@@ -75,16 +75,16 @@ impl KeyOracle {
     }
 
     /// The answers of the machine that this could be. Several entries of one millisecond look the same to users.
-    fn answers(&self, shown: &Shown) -> Vec<KeyAnswer> {
+    fn answers(&self, shown: &ShownEntry) -> Vec<KeyAnswer> {
         let (entry, answer): (_, fn(SeenEntry) -> KeyAnswer) = match shown {
-            Shown::Created(entry) => (entry, KeyAnswer::Created),
-            Shown::Updated(entry) => (entry, KeyAnswer::Updated),
-            Shown::Renewed(entry) => (entry, KeyAnswer::Renewed),
-            Shown::Conflict(Some(entry)) => (entry, |seen| KeyAnswer::Conflict(Some(seen))),
-            Shown::Found(Some(entry)) => (entry, |seen| KeyAnswer::Found(Some(seen))),
-            Shown::Conflict(None) => return vec![KeyAnswer::Conflict(None)],
-            Shown::Found(None) => return vec![KeyAnswer::Found(None)],
-            Shown::Released => return vec![KeyAnswer::Released],
+            ShownEntry::Created(entry) => (entry, KeyAnswer::Created),
+            ShownEntry::Updated(entry) => (entry, KeyAnswer::Updated),
+            ShownEntry::Renewed(entry) => (entry, KeyAnswer::Renewed),
+            ShownEntry::Conflict(Some(entry)) => (entry, |seen| KeyAnswer::Conflict(Some(seen))),
+            ShownEntry::Found(Some(entry)) => (entry, |seen| KeyAnswer::Found(Some(seen))),
+            ShownEntry::Conflict(None) => return vec![KeyAnswer::Conflict(None)],
+            ShownEntry::Found(None) => return vec![KeyAnswer::Found(None)],
+            ShownEntry::Released => return vec![KeyAnswer::Released],
         };
         self.seen(entry).into_iter().map(answer).collect()
     }
@@ -184,7 +184,7 @@ impl DriverWorld {
     }
 
     /// Checks the answer to an operation of a user.
-    pub(in crate::driver) fn judge_shown(self: &Rc<Self>, operation: usize, shown: &Shown) {
+    pub(in crate::driver) fn judge_shown(self: &Rc<Self>, operation: usize, shown: &ShownEntry) {
         if self.plan.lies {
             return;
         }

@@ -21,7 +21,7 @@ use super::{DriverFocus, Reached};
 use crate::Invariant;
 use crate::time::SECOND;
 
-pub(in crate::driver) use keys::Shown;
+pub(in crate::driver) use keys::ShownEntry;
 pub(in crate::driver) use slots::SlotWaiter;
 
 use keys::KeyOracle;

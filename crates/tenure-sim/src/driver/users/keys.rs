@@ -10,7 +10,7 @@ use tenure_store::{Key, Prefix};
 
 use super::User;
 use super::alone::Alone;
-use crate::driver::oracle::Shown;
+use crate::driver::oracle::ShownEntry;
 use crate::driver::world::world;
 use crate::driver::{PublicFuture, Reached};
 use crate::time::{MILLI, SECOND};
@@ -41,7 +41,10 @@ impl User {
                 kind => self.renew_or_release(id, &keys, &key, kind < 17).await,
             };
             if let Some(
-                Shown::Created(it) | Shown::Updated(it) | Shown::Found(Some(it)) | Shown::Conflict(Some(it)),
+                ShownEntry::Created(it)
+                | ShownEntry::Updated(it)
+                | ShownEntry::Found(Some(it))
+                | ShownEntry::Conflict(Some(it)),
             ) = shown
                 && world().chance(900)
             {
@@ -51,47 +54,47 @@ impl User {
         }
     }
 
-    async fn create(&self, id: u64, keys: &Keys, key: &Key) -> Option<Shown> {
+    async fn create(&self, id: u64, keys: &Keys, key: &Key) -> Option<ShownEntry> {
         let (operation, value, ttl) = self.begin_change(id, key, Revision::ABSENT);
         let waits = world().chance(200);
         let keys = if waits { keys.clone().waiting(Duration::from_secs(3)) } else { keys.clone() };
         let create = keys.create_if_absent(key.as_str(), &value, ttl);
         let created = self.call(PublicFuture::KeyCreate, OPERATION_MAX, create).await;
         self.answered(operation, key, created, |creation| match creation {
-            Creation::Created(entry) => Shown::Created(entry),
-            Creation::Exists(entry) => Shown::Conflict(Some(entry)),
+            Creation::Created(entry) => ShownEntry::Created(entry),
+            Creation::Exists(entry) => ShownEntry::Conflict(Some(entry)),
         })
     }
 
-    async fn change(&self, id: u64, keys: &Keys, key: &Key, revision: Revision) -> Option<Shown> {
+    async fn change(&self, id: u64, keys: &Keys, key: &Key, revision: Revision) -> Option<ShownEntry> {
         let (operation, value, ttl) = self.begin_change(id, key, revision);
         let change = keys.compare_and_set(key.as_str(), revision, &value, ttl);
         let changed = self.call(PublicFuture::KeySet, OPERATION_MAX, change).await;
         self.answered(operation, key, changed, |replacement| match replacement {
-            Replacement::Created(entry) => Shown::Created(entry),
-            Replacement::Updated(entry) => Shown::Updated(entry),
-            Replacement::Conflict(entry) => Shown::Conflict(entry),
+            Replacement::Created(entry) => ShownEntry::Created(entry),
+            Replacement::Updated(entry) => ShownEntry::Updated(entry),
+            Replacement::Conflict(entry) => ShownEntry::Conflict(entry),
         })
     }
 
-    async fn get(&self, id: u64, keys: &Keys, key: &Key) -> Option<Shown> {
+    async fn get(&self, id: u64, keys: &Keys, key: &Key) -> Option<ShownEntry> {
         let operation = world().begin_operation(self.process, id, key, KeyOperation::Get);
         let found = self.call(PublicFuture::KeyGet, OPERATION_MAX, keys.get(key.as_str())).await;
-        self.answered(operation, key, found, Shown::Found)
+        self.answered(operation, key, found, ShownEntry::Found)
     }
 
     /// Renews or releases the entry, unless another user of this process does so.
-    async fn renew_or_release(&self, id: u64, keys: &Keys, key: &Key, renews: bool) -> Option<Shown> {
+    async fn renew_or_release(&self, id: u64, keys: &Keys, key: &Key, renews: bool) -> Option<ShownEntry> {
         let _alone = Alone::with(self.process, key)?;
         if renews {
             let operation = world().begin_operation(self.process, id, key, KeyOperation::Renew);
             let renewed = self.call(PublicFuture::KeyRenew, OPERATION_MAX, keys.renew(key.as_str())).await;
-            self.answered(operation, key, renewed, Shown::Renewed)
+            self.answered(operation, key, renewed, ShownEntry::Renewed)
         } else {
             let operation = world().begin_operation(self.process, id, key, KeyOperation::Release);
             let released =
                 self.call(PublicFuture::KeyRelease, OPERATION_MAX, keys.release(key.as_str())).await;
-            self.answered(operation, key, released, |()| Shown::Released)
+            self.answered(operation, key, released, |()| ShownEntry::Released)
         }
     }
 
@@ -111,8 +114,8 @@ impl User {
         operation: usize,
         key: &Key,
         answer: Option<Result<T, Error>>,
-        shown: impl FnOnce(T) -> Shown,
-    ) -> Option<Shown> {
+        shown: impl FnOnce(T) -> ShownEntry,
+    ) -> Option<ShownEntry> {
         let shown = match answer? {
             Ok(answer) => shown(answer),
             Err(error) => {
@@ -122,12 +125,12 @@ impl User {
         };
         world().judge_shown(operation, &shown);
         world().reach(match &shown {
-            Shown::Created(_) => Reached::EntryCreated,
-            Shown::Updated(_) => Reached::EntryUpdated,
-            Shown::Renewed(_) => Reached::EntryRenewed,
-            Shown::Released => Reached::EntryReleased,
-            Shown::Conflict(_) => Reached::EntryConflict,
-            Shown::Found(_) => Reached::EntryFound,
+            ShownEntry::Created(_) => Reached::EntryCreated,
+            ShownEntry::Updated(_) => Reached::EntryUpdated,
+            ShownEntry::Renewed(_) => Reached::EntryRenewed,
+            ShownEntry::Released => Reached::EntryReleased,
+            ShownEntry::Conflict(_) => Reached::EntryConflict,
+            ShownEntry::Found(_) => Reached::EntryFound,
         });
         Some(shown)
     }

@@ -11,11 +11,11 @@ pub(super) struct Ledger {
 
 /// An applied write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AppliedWrite {
+pub(in crate::primitives) struct AppliedWrite {
     /// The true time at which the store applied it.
-    pub(crate) at: u64,
+    pub(in crate::primitives) at: u64,
     /// Its number among all applied writes of all keys.
-    pub(crate) order: u64,
+    pub(in crate::primitives) order: u64,
 }
 
 impl Ledger {
