@@ -41,7 +41,7 @@ mod world;
 
 pub use driver::{
     DRIVER_HUNTED, DRIVER_MUTANTS, DriverChange, DriverFocus, DriverHunt, DriverMutant, DriverOutcome,
-    DriverRun, DriverSeed, Drops, OUTAGES, Outage, OutageManner, OutageReport, PublicFuture, Reached,
+    DriverRun, DriverSeed, Drops, OUTAGES, OutageManner, OutageReport, OutageScenario, PublicFuture, Reached,
     driver_failure, driver_hunted, driver_table, outage_row,
 };
 pub use failover::{Crowd, Goals, Reads, Situation, Takeovers, crowd, failover};

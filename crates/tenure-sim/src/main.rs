@@ -7,8 +7,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use tenure_sim::{
-    DRIVER_HUNTED, DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverRun, DriverSeed, OUTAGES, Outage,
-    OutageManner, driver_failure, driver_hunted, driver_table, outage_row,
+    DRIVER_HUNTED, DRIVER_MUTANTS, DriverFocus, DriverMutant, DriverRun, DriverSeed, OUTAGES, OutageManner,
+    OutageScenario, driver_failure, driver_hunted, driver_table, outage_row,
 };
 use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, table};
 
@@ -212,7 +212,7 @@ fn driver_outage(args: &Args) -> bool {
     say!("{OUTAGES}");
     let mut good = true;
     for manner in OutageManner::ALL {
-        let (report, _) = Outage::new(args.leases, *manner, args.first).run();
+        let (report, _) = OutageScenario::new(args.leases, *manner, args.first).run();
         say!("{}", outage_row(&report));
         good &= report.is_good();
     }

@@ -37,7 +37,7 @@ pub use drops::Drops;
 pub use fleet::{DriverHunt, DriverRun};
 pub use focus::DriverFocus;
 pub use mutants::{DRIVER_MUTANTS, DriverChange, DriverMutant};
-pub use outage::{Outage, OutageManner, OutageReport};
+pub use outage::{OutageManner, OutageReport, OutageScenario};
 pub use public_future::PublicFuture;
 pub use reached::Reached;
 pub use report::{DRIVER_HUNTED, OUTAGES, driver_failure, driver_hunted, driver_table, outage_row};

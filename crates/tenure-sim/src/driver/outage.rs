@@ -27,7 +27,7 @@ use crate::time::{MILLI, SECOND};
 
 /// A scenario: so many leases, and one outage.
 #[derive(Clone, Debug)]
-pub struct Outage {
+pub struct OutageScenario {
     leases: u64,
     ttl: u64,
     manner: OutageManner,
@@ -97,7 +97,7 @@ impl OutageReport {
     }
 }
 
-impl Outage {
+impl OutageScenario {
     /// Leases with a ttl of 15 s.
     pub fn new(leases: u64, manner: OutageManner, seed: u64) -> Self {
         Self { leases, ttl: 15 * SECOND, manner, seed, mutant: None }

@@ -7,7 +7,7 @@ use super::host::Host;
 use super::plan::DriverPlan;
 use super::users::start_process;
 use super::world::{DriverWorld, set_world};
-use super::{DriverFocus, DriverMutant, Outage, Reached, panics};
+use super::{DriverFocus, DriverMutant, OutageScenario, Reached, panics};
 use crate::rng::Rng;
 use crate::time::{MILLI, MINUTE, SECOND};
 use crate::{Invariant, Tally, Violation};
@@ -73,7 +73,7 @@ impl DriverSeed {
     /// Runs it.
     pub fn run(&self) -> DriverOutcome {
         if self.focus == DriverFocus::Outage {
-            return Outage::of_seed(self.number).with(self.mutant).run().1;
+            return OutageScenario::of_seed(self.number).with(self.mutant).run().1;
         }
         let mut rng = Rng::new(self.number ^ 0xD21F_E200);
         let plan = DriverPlan::draw(&mut rng, self.focus);

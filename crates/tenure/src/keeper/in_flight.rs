@@ -15,7 +15,7 @@ use super::deadlines::Deadlines;
 use super::logbook_client::LogbookClient;
 use super::place_queue::Ticket;
 use super::placed_store::PlacedStore;
-use super::places::{Place, Places};
+use super::places::{CallPlace, Places};
 use super::recorder::Operation;
 use crate::clock::{Clock, Instant};
 use crate::host::simulation::{Duty, does};
@@ -155,7 +155,7 @@ impl InFlight {
         };
         let waiting = self.deadlines.until(time.waits_until(), waiting);
         self.calls.push(Box::pin(async move {
-            let place: Option<Place> = waiting.await.flatten();
+            let place: Option<CallPlace> = waiting.await.flatten();
             let answer = match place {
                 Some(place) => {
                     let answered = deadlines.until(ends(place.given_at), future).await;

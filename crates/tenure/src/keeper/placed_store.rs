@@ -6,7 +6,7 @@ use tenure_store::{
     Store, StoreError, StoreFuture, Write,
 };
 
-use super::places::{Place, Places};
+use super::places::{CallPlace, Places};
 use super::urgency::Urgency;
 
 /// The store of observers and plain keys, whose reads and writes wait for a place as polls do.
@@ -24,7 +24,7 @@ impl PlacedStore {
         Self { store, places }
     }
 
-    async fn place(&self) -> Result<Place, StoreError> {
+    async fn place(&self) -> Result<CallPlace, StoreError> {
         let place = self.places.take(Urgency::Poll).await;
         place.ok_or_else(|| StoreError::refused(Reason::Unreachable, "the call was not sent"))
     }

@@ -12,11 +12,11 @@ use crate::host::simulation::{Duty, does};
 ///
 /// Only the keeper [gives](Self::give) places to calls that wait.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Arc<Mutex<PlaceQueue<oneshot::Sender<Place>>>>);
+pub(crate) struct Places(Arc<Mutex<PlaceQueue<oneshot::Sender<CallPlace>>>>);
 
 /// A place for one call, given back when dropped: also when the call times out or panics.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CallPlace {
     places: Places,
     /// Time at which the call got it after a wait; `None` if it did not wait.
     pub(crate) given_at: Option<Instant>,
@@ -26,7 +26,7 @@ pub(crate) struct Place {
 pub(crate) struct WaitingCall {
     places: Places,
     ticket: Ticket,
-    given: oneshot::Receiver<Place>,
+    given: oneshot::Receiver<CallPlace>,
 }
 
 impl Places {
@@ -35,8 +35,8 @@ impl Places {
     }
 
     /// A place, if the call need not wait for one.
-    pub(crate) fn try_take(&self) -> Option<Place> {
-        self.lock().try_take().then(|| Place { places: self.clone(), given_at: None })
+    pub(crate) fn try_take(&self) -> Option<CallPlace> {
+        self.lock().try_take().then(|| CallPlace { places: self.clone(), given_at: None })
     }
 
     /// Queues a call for a place.
@@ -47,7 +47,7 @@ impl Places {
     }
 
     /// A place, at once or after a wait.
-    pub(crate) async fn take(&self, urgency: Urgency) -> Option<Place> {
+    pub(crate) async fn take(&self, urgency: Urgency) -> Option<CallPlace> {
         match self.try_take() {
             Some(place) => Some(place),
             None => self.wait(urgency).given().await,
@@ -64,11 +64,11 @@ impl Places {
     pub(crate) fn give(&self, now: Instant) {
         while let Some(call) = self.next(now) {
             // A call that has just left gives it back.
-            let _ = call.send(Place { places: self.clone(), given_at: Some(now) });
+            let _ = call.send(CallPlace { places: self.clone(), given_at: Some(now) });
         }
     }
 
-    fn next(&self, now: Instant) -> Option<oneshot::Sender<Place>> {
+    fn next(&self, now: Instant) -> Option<oneshot::Sender<CallPlace>> {
         self.lock().next(now)
     }
 
@@ -94,7 +94,7 @@ impl Places {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PlaceQueue<oneshot::Sender<Place>>> {
+    fn lock(&self) -> MutexGuard<'_, PlaceQueue<oneshot::Sender<CallPlace>>> {
         // No panic under the lock can leave the queue inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +106,7 @@ impl WaitingCall {
     }
 
     /// The place; `None` if the call was withdrawn.
-    pub(crate) async fn given(mut self) -> Option<Place> {
+    pub(crate) async fn given(mut self) -> Option<CallPlace> {
         (&mut self.given).await.ok()
     }
 }
@@ -117,7 +117,7 @@ impl Drop for WaitingCall {
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPlace {
     fn drop(&mut self) {
         if does(Duty::GivePlacesBack) {
             self.places.lock().give_back();
