@@ -41,8 +41,9 @@ counted! {
         StoreDown: 3_000, "requests during an outage";
         Rotated: 500, "rotations of credentials";
         Denied: 1_000, "calls denied";
-        OutlastedDenials: 50, "acquires that outlasted a rotation";
-        ReportedDenial: 20, "acquires that reported a denial";
+        // Only with the focus on credentials.
+        OutlastedDenials: 0, "acquires that outlasted a rotation";
+        ReportedDenial: 0, "acquires that reported a denial";
         StorePanicked: 500, "panics in the code of the store";
         UserPanicked: 1_000, "panics in the code of users";
         HintLost: 2_000, "hints lost";

@@ -123,7 +123,8 @@ pub(super) fn run_world<T>(
     tenure::simulation::install(Some(Rc::new(Host)));
     let output = history(&world);
     // The remaining processes end while their world exists.
-    for process in 0..world.processes.borrow().len() {
+    let processes = world.processes.borrow().len();
+    for process in 0..processes {
         world.tasks.end(process, None);
     }
     tenure::simulation::install(None);
