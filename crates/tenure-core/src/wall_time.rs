@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// Wall time in milliseconds since 1970. It is informational, and never compared.
+/// Wall time in milliseconds since 1970. It is informational, and never compared with another clock. A contender
+/// schedules reads by the difference of two times of one holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WallTime(u64);
 

@@ -48,11 +48,11 @@ without the debug assertions of that profile it refuses to run (78).
                       many leases of one process, while the store is down for a third of their ttl; fails if one is lost, or
                       if the calls per second exceed twice the usual number
 
-  tenure-sim failover measure the time from the end of a holder to the next grant, with the rule for a contender's reads
-                      next to the one before it, and the reads of a crowd; fails if a goal is missed
+  tenure-sim failover measure the time from the end of a holder to the next grant, with reads in phase and at random
+                      phases, and the reads of a crowd; fails if a goal is missed
 
   --seeds N     number of seeds to run                                     (40000)
-                (failover: number of holders that end in each situation    (2000)
+                (driver: 2000; failover: holders that end in each situation, 2000)
   --budget N    largest number of seeds that each mutant may need          (40000)
   --seed N      the first seed, or the one to replay                       (0)
   --minutes N   simulated minutes during which faults strike in a seed     (60)

@@ -1,4 +1,4 @@
-//! The command: `run`, `replay`, `mutants` and `failover`.
+//! The command: `run`, `replay`, `mutants`, `driver` and `failover`.
 
 mod args;
 

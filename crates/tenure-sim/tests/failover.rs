@@ -28,11 +28,11 @@ fn no_takeover_takes_longer_than_the_timing_says() {
             share = share.max(longest / bound);
         }
     }
-    assert!(share > 0.9, "the bound is {share} of what happens");
+    assert!(share > 0.9, "the longest takeover is {share} of the bound");
 }
 
 #[test]
-fn a_successor_reads_the_released_record_within_one_poll() {
+fn a_contender_reads_the_released_record_within_one_poll() {
     let release = Situation::ALL.iter().find(|situation| situation.releases).unwrap();
     let takeovers = release.measure(Reads::InPhase, ENDS);
     // Three eighths of a ttl, and the calls of the release and the grant.

@@ -527,7 +527,7 @@ fn holders_and_unsuccessful_contenders_leave_no_file_behind() {
 }
 
 #[test]
-fn a_process_that_acquires_again_has_a_witness_ready_which_lists_nothing_and_leaves_none_behind() {
+fn a_coordinator_that_acquires_again_keeps_a_spare_witness_and_leaves_none_behind() {
     let scratch = Scratch::new("witness-spare");
     block_on(async {
         let coordinator = connect(&scratch).await;

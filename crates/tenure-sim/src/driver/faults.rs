@@ -117,7 +117,8 @@ impl DriverWorld {
         });
     }
 
-    /// Ends outages, storms and cuts, and lets no new fault begin. Pauses last until their end; hints may still be lost.
+    /// Ends outages, storms, cuts and rotations of credentials, and lets no new fault begin. Pauses last until their
+    /// end; hints may still be lost.
     pub(super) fn heal(self: &Rc<Self>) {
         self.healed.set(true);
         self.server.borrow_mut().down = false;

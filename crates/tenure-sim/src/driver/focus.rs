@@ -28,7 +28,7 @@ pub enum DriverFocus {
     Crowded,
     /// A process with a thousand leases, and a store that is down for a third of their ttl.
     Outage,
-    /// Logbooks with pages that were cut short, or written on another clock; processes that are killed often.
+    /// Logbooks with many pages that were cut short, or written on another clock, besides all other faults.
     Pages,
     /// Users of slots, sets and plain keys. Single messages are lost, and there are no other faults.
     Primitives,
@@ -80,7 +80,8 @@ impl DriverFocus {
         Self::ALL.iter().copied().find(|focus| focus.name() == name)
     }
 
-    /// True if no process, machine, connection or store fails. Single messages may be lost, and foreign code may panic.
+    /// True if no process, machine, connection or store fails, except as the focus itself demands: an outage, or
+    /// rotated credentials. Single messages may be lost, and foreign code may panic.
     pub(super) fn is_calm(self) -> bool {
         !matches!(self, Self::None | Self::Witnesses | Self::Liars | Self::Pages)
     }

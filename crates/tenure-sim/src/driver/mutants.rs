@@ -348,7 +348,7 @@ pub const DRIVER_MUTANTS: &[DriverMutant] = &[
     neglects(
         Duty::CheckDomainOfPage,
         "sighting-of-another-boot",
-        "a page of the logbook counts that was written on another clock",
+        "a page of the logbook that was written on another clock counts",
         Invariant::S2,
         DriverFocus::Pages,
     ),

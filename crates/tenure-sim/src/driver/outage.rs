@@ -48,7 +48,8 @@ pub enum OutageManner {
     AnswersLost,
 }
 
-/// The calls of an outage, per second of a lease with a ttl of 15 s: a fifth of a renewal period.
+/// Calls per window before, during and after an outage. A window is a fifth of a renewal period: one second with a ttl
+/// of 15 s.
 #[derive(Clone, Copy, Debug)]
 pub struct OutageReport {
     /// The manner of the outage.

@@ -28,7 +28,7 @@ impl PageFolder {
         (self.directory.clone(), name.to_owned())
     }
 
-    /// An error of the disk.
+    /// Fails by chance, as a full disk does.
     fn fails(&self) -> Result<(), String> {
         let world = world();
         if !world.healed.get() && world.chance(world.plan.page_failure) {

@@ -22,7 +22,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The current instant. It never goes back, and counts through suspend.
     fn now(&self) -> Instant;
 
-    /// The wall time. Informational, never compared.
+    /// The wall time. Informational, never compared with another clock.
     fn wall(&self) -> WallTime;
 
     /// Completes at `at`, or soon after, also after a suspend.

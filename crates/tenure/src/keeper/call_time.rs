@@ -32,8 +32,8 @@ impl CallTime {
     }
 
     /// Time at which a call that got its place at `given_at` counts as unanswered. The timeout of a renewal includes its
-    /// wait, because the arithmetic of `Timing` counts with it. A poll has no deadline, and is not failed because others
-    /// are faster.
+    /// wait, because the arithmetic of `Timing` counts with it. A poll has no deadline: its timeout counts from its
+    /// place.
     pub(crate) fn ends(&self, given_at: Option<Instant>) -> Instant {
         match (self.urgency, given_at) {
             (Urgency::Poll, Some(given_at)) => given_at + self.timeout,

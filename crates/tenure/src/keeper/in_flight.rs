@@ -27,7 +27,8 @@ pub(crate) struct InFlight {
     clock: Arc<dyn Clock>,
     places: Places,
     calls: FuturesUnordered<BoxFuture<'static, Option<EndedCall>>>,
-    /// Tickets of leases whose call may still wait for a place.
+    /// Tickets of leases whose call may still wait for a place. A call that waits for the write interval first has
+    /// none.
     tickets: BTreeMap<LeaseId, Ticket>,
     deadlines: Deadlines,
 }
@@ -72,7 +73,7 @@ impl InFlight {
         self.start(lease, call, time, Box::pin(future))
     }
 
-    /// Starts a write for a lease. `first` completes in the place of the write, just before it is sent.
+    /// Starts a write for a lease. `first` runs when the write has its place, just before it is sent.
     pub(crate) fn write(
         &mut self,
         lease: LeaseId,
@@ -193,8 +194,7 @@ fn not_sent(operation: Operation) -> CallAnswer {
         Operation::Read => Input::Read(Err(fault)),
         Operation::Write(_) => Input::Written(Outcome::Fault(fault)),
     };
-    let sentence =
-        "the call was not sent: too many calls of this coordinator were in flight, or the store failed";
+    let sentence = "the call was not sent: this coordinator had too many calls in flight, or the store was failing calls";
     CallAnswer::new(input, Some(sentence.into()))
 }
 

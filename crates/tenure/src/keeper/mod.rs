@@ -627,7 +627,7 @@ impl Keeper {
         let (urgency, wait_max) = if entry.machine.is_seeking() {
             (Urgency::Poll, entry.timing.ttl().as_duration())
         } else {
-            // A lease that ends has no deadline; its own wait ends with the timeout.
+            // A lease that ends has no deadline. The end of its timeout ranks it among the renewals.
             let deadline = entry.machine.term_ref().map(|term| term.deadline);
             (Urgency::Renewal(deadline.unwrap_or(sent + interval + timeout)), timeout / 2)
         };

@@ -9,7 +9,7 @@ use tenure_store::{
 use super::places::{CallPlace, Places};
 use super::urgency::Urgency;
 
-/// The store of observers and plain keys, whose reads and writes wait for a place as polls do.
+/// The store of observers, plain keys and fenced values. Its reads and writes wait for a place, as polls do.
 ///
 /// A listing takes no place: its pages come one after the other, and its reader may call the store between two of them,
 /// which would never return if the listing had the last place. Removals are rare acts of an administrator.

@@ -87,7 +87,7 @@ impl Places {
         self.lock().pace.remove(period);
     }
 
-    /// A call has failed: the store gets no more calls than it can expect, for `span` from now on.
+    /// Limits the calls per second for `span` from now on, because a call has failed.
     pub(crate) fn call_failed(&self, now: Instant, span: Duration) {
         if does(Duty::PaceInTrouble) {
             self.lock().pace.failed(now, span);

@@ -2,11 +2,11 @@ use crate::host::witness::Lock;
 
 /// A witness that is ready before a lease needs it.
 ///
-/// It lists no nonce, so it proves nothing until a lease uses it. Nonces are never listed in advance: see
+/// It lists no nonce of a record, so it proves nothing until a lease uses it. Nonces are never listed in advance: see
 /// [`LockedFile::list`](crate::host::witness::locked_file::LockedFile::list).
 ///
-/// The first lease of a process creates its witness itself. Most commands acquire one lease, and a file for another one
-/// would only cost time.
+/// The first two leases of a coordinator create their own witnesses. Most commands acquire one lease, and a file for
+/// another one would only cost time.
 #[derive(Debug, Default)]
 pub(super) struct SpareWitness {
     ready: Option<Lock>,

@@ -6,14 +6,14 @@ use crate::clock::Instant;
 ///
 /// A store that comes back meets every lease that it failed, and many of them need a read before their write. Without a
 /// limit that is a burst, just when the store is weakest. The limit is twice the calls that the leases need when nothing
-/// fails, so that all of them are renewed again within half a period.
+/// fails, so that all of them are renewed again within half a period, or within one period if each needs a read first.
 #[derive(Debug, Default)]
 pub(crate) struct TroublePace {
     /// Calls per million seconds that the leases need when nothing fails.
     needed: u64,
     /// End of the trouble; `None` if there is none.
     until: Option<Instant>,
-    /// Time at which the last call would have been sent if all of them kept the same distance.
+    /// Time of the next call if all calls kept the same distance.
     even: Instant,
 }
 
@@ -69,7 +69,8 @@ fn rate(period: Duration) -> u64 {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Calls that may be sent without a distance: the limit must not delay a coordinator with few leases.
+/// Number of calls by which the coordinator may be ahead of the even distance: the limit must not delay a coordinator
+/// with few leases.
 const BURST: u32 = 16;
 
 /// Calls per second that are always allowed. Any store bears them, and leases with long ttls would otherwise take minutes

@@ -127,7 +127,7 @@ impl Witnesses {
     /// renewal. A file in memory waits for no disk, and needs no other thread.
     pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
         let (witness, jobs) = (Arc::clone(witness), self.jobs.clone());
-        // Listed at the first poll, from which the limit counts, too: the request may have waited for its place.
+        // The listing and its limit start at the first poll: the request may have waited for its place before.
         Box::pin(async move {
             if witness.is_in_memory() {
                 // A contender that does not find the nonce waits for the ttl.

@@ -481,7 +481,7 @@ impl Drop for Owned {
     }
 }
 
-/// Longest time from a release to the last renewal: that of the nonce's listing, in the place of the call.
+/// Longest time from a release to the sending of a renewal that already had its place: its nonce is listed first.
 const WITHDRAWN_MAX: u64 = 2 * crate::time::MILLI;
 
 /// A grant may stay unused for this long while everything works, or for six tenths of its ttl.

@@ -76,7 +76,7 @@ pub enum Duty {
     ReleaseDeniedSet,
     /// A set that loses one lease releases the others.
     ReleaseRestOfSet,
-    /// A page of the logbook counts on the clock on which it was written alone. On another clock its sightings look older
-    /// than they are.
+    /// A page of the logbook counts only on the clock on which it was written. On another clock its sightings look
+    /// older than they are.
     CheckDomainOfPage,
 }
