@@ -143,7 +143,7 @@ impl Args {
                     parsed.driver_mutant =
                         Some(mutant.ok_or_else(|| format!("{name:?} is not a mutant of the driver"))?);
                 }
-                "--focus" => {
+                "--focus" if command != Command::DriverOutage => {
                     let name = value()?;
                     parsed.focus =
                         Some(Focus::named(&name).ok_or_else(|| format!("{name:?} is not a focus"))?);

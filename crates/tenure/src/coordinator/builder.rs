@@ -115,18 +115,18 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// Sets how many calls on the store may be in flight at the same time, for all leases, contenders, observers, plain
-    /// keys and fenced values of the coordinator. Default: [`CALLS_MAX`](Self::CALLS_MAX). Fewer suit a store with few
-    /// connections; more suit a store that answers slowly and has many leases.
+    /// Sets how many calls on the store may be in flight at the same time, for all leases and contenders of the
+    /// coordinator. Default: [`CALLS_MAX`](Self::CALLS_MAX). Fewer suit a store with few connections; more suit a store that
+    /// answers slowly and has many leases. Calls of observers, plain keys, fenced values and operators do not count.
     ///
-    /// When the maximum is reached, calls wait. Renewals and releases go before all other calls, and the nearest
-    /// deadline goes first. If other calls wait, they get every fourth place. A renewal waits for half of its request
+    /// When the maximum is reached, calls wait. Renewals and releases go before the calls of contenders, and the nearest
+    /// deadline goes first. If calls of contenders wait, they get every fourth place. Contenders have three quarters of the
+    /// places at most, so that calls of theirs that hang keep no renewal waiting. A renewal waits for half of its request
     /// timeout at most; then it counts as failed, was not sent, and is tried again like any failed renewal.
     ///
-    /// While the store fails calls of leases, and for one ttl after that, there is another limit: at most twice as many
-    /// calls per second as the leases of the coordinator need when nothing fails, or 200 if that is more.
-    ///
-    /// Listings and [`forget`](Coordinator::forget) do not count.
+    /// While the store fails calls of leases, and for one ttl after that (a minute at most), there is another limit: twice as
+    /// many calls per second as the leases of the coordinator need when nothing fails, one and a half times as many as in
+    /// the second before, or 200, whichever is the most. A shutdown ends this limit.
     pub fn calls_max(mut self, calls_max: NonZero<usize>) -> Self {
         self.calls_max = calls_max;
         self

@@ -14,7 +14,6 @@ use super::command::{LeaseId, Visit};
 use super::deadlines::Deadlines;
 use super::logbook_client::LogbookClient;
 use super::place_queue::Ticket;
-use super::placed_store::PlacedStore;
 use super::places::{CallPlace, Places};
 use super::recorder::Operation;
 use crate::clock::{Clock, Instant};
@@ -39,6 +38,8 @@ pub(crate) struct EndedCall {
     pub(crate) lease: LeaseId,
     pub(crate) call: Call,
     pub(crate) answer: CallAnswer,
+    /// False if it got no place in time, or was withdrawn: it says nothing about the store.
+    pub(crate) was_sent: bool,
 }
 
 /// A pending call.
@@ -101,9 +102,10 @@ impl InFlight {
         self.start(lease, call, time, Box::pin(future))
     }
 
-    /// Starts the calls of an observer. Each call takes a place; sleeps between them take none.
+    /// Starts calls that belong to no lease, such as those of an observer. They take no place: some of them may last longer
+    /// than a lease can wait, and a reader that pauses would keep their places.
     pub(crate) fn visit(&mut self, visit: Visit) {
-        let store: Arc<dyn Store> = Arc::new(PlacedStore::new(Arc::clone(&self.store), self.places.clone()));
+        let store = Arc::clone(&self.store);
         let visited: BoxFuture<'static, ()> = Box::pin(async move { visit(store).await });
         self.calls.push(Box::pin(Caught::new(visited).map(|_| None)));
     }
@@ -137,13 +139,13 @@ impl InFlight {
         };
         let ends = move |given_at| if does(Duty::TimeCalls) { time.ends(given_at) } else { NEVER };
         if time.interval.is_zero()
-            && let Some(place) = self.places.try_take()
+            && let Some(place) = self.places.try_take(time.urgency)
         {
             let future = deadlines.until(ends(None), future);
             return self.calls.push(Box::pin(async move {
                 let answer = answer(future.await);
                 drop(place);
-                Some(EndedCall { lease, call, answer })
+                Some(EndedCall { lease, call, answer, was_sent: true })
             }));
         }
         let waiting = if time.interval.is_zero() {
@@ -157,6 +159,7 @@ impl InFlight {
         let waiting = self.deadlines.until(time.waits_until(), waiting);
         self.calls.push(Box::pin(async move {
             let place: Option<CallPlace> = waiting.await.flatten();
+            let was_sent = place.is_some();
             let answer = match place {
                 Some(place) => {
                     let answered = deadlines.until(ends(place.given_at), future).await;
@@ -165,7 +168,7 @@ impl InFlight {
                 }
                 None => not_sent(call.operation),
             };
-            Some(EndedCall { lease, call, answer })
+            Some(EndedCall { lease, call, answer, was_sent })
         }));
     }
 }

@@ -27,7 +27,6 @@ mod lease_state;
 pub(crate) mod logbook_client;
 mod pace;
 mod place_queue;
-mod placed_store;
 mod places;
 mod recorder;
 mod reply_to;
@@ -380,7 +379,7 @@ impl Keeper {
     }
 
     fn on_call_ended(&mut self, ended: Option<EndedCall>) {
-        let Some(EndedCall { lease, call, answer }) = ended else { return };
+        let Some(EndedCall { lease, call, answer, was_sent }) = ended else { return };
         let Some(entry) = self.leases.get_mut(&lease) else { return };
         if let Some(failures) = &entry.failures {
             failures.set(answer.error.clone());
@@ -392,8 +391,9 @@ impl Keeper {
             }
         }
         let now = self.clock.now();
-        if calls::is_sign_of_trouble(&answer.input) {
-            self.places.call_failed(now, entry.timing.ttl().as_duration());
+        if was_sent {
+            let ttl = entry.timing.ttl().as_duration();
+            self.places.call_ended(now, calls::is_sign_of_trouble(&answer.input).then_some(ttl));
         }
         let report = AttemptReport {
             store: Arc::clone(&self.store_name),
@@ -702,6 +702,8 @@ impl Keeper {
         let waits = |entry: &LeaseEntry| entry.machine.is_seeking() && !does(Duty::EndRequestsAtShutdown);
         let ending = self.leases.iter().filter(|(_, entry)| !waits(entry));
         let ids: Vec<_> = ending.map(|(id, _)| *id).collect();
+        // The time of a shutdown is limited, and its calls are few: one for each lease.
+        self.places.lift_pace();
         for id in ids {
             if let Some(held) = self.leases.get(&id).and_then(|entry| entry.held_lease.as_ref()) {
                 held.latch(Lost::Released);

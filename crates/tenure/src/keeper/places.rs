@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::place_queue::{PlaceQueue, Ticket};
-use super::urgency::Urgency;
+use super::urgency::{CallKind, Urgency};
 use crate::clock::Instant;
 use crate::host::simulation::{Duty, does};
 
@@ -18,6 +18,7 @@ pub(crate) struct Places(Arc<Mutex<PlaceQueue<oneshot::Sender<CallPlace>>>>);
 #[derive(Debug)]
 pub(crate) struct CallPlace {
     places: Places,
+    kind: CallKind,
     /// Time at which the call got it after a wait; `None` if it did not wait.
     pub(crate) given_at: Option<Instant>,
 }
@@ -35,8 +36,9 @@ impl Places {
     }
 
     /// A place, if the call need not wait for one.
-    pub(crate) fn try_take(&self) -> Option<CallPlace> {
-        self.lock().try_take().then(|| CallPlace { places: self.clone(), given_at: None })
+    pub(crate) fn try_take(&self, urgency: Urgency) -> Option<CallPlace> {
+        let kind = urgency.kind();
+        self.lock().try_take(kind).then(|| CallPlace { places: self.clone(), kind, given_at: None })
     }
 
     /// Queues a call for a place.
@@ -48,7 +50,7 @@ impl Places {
 
     /// A place, at once or after a wait.
     pub(crate) async fn take(&self, urgency: Urgency) -> Option<CallPlace> {
-        match self.try_take() {
+        match self.try_take(urgency) {
             Some(place) => Some(place),
             None => self.wait(urgency).given().await,
         }
@@ -62,13 +64,13 @@ impl Places {
 
     /// Gives free places to the calls that wait.
     pub(crate) fn give(&self, now: Instant) {
-        while let Some(call) = self.next(now) {
+        while let Some((kind, call)) = self.next(now) {
             // A call that has just left gives it back.
-            let _ = call.send(CallPlace { places: self.clone(), given_at: Some(now) });
+            let _ = call.send(CallPlace { places: self.clone(), kind, given_at: Some(now) });
         }
     }
 
-    fn next(&self, now: Instant) -> Option<oneshot::Sender<CallPlace>> {
+    fn next(&self, now: Instant) -> Option<(CallKind, oneshot::Sender<CallPlace>)> {
         self.lock().next(now)
     }
 
@@ -87,11 +89,20 @@ impl Places {
         self.lock().pace.remove(period);
     }
 
-    /// Limits the calls per second for `span` from now on, because a call has failed.
-    pub(crate) fn call_failed(&self, now: Instant, span: Duration) {
-        if does(Duty::PaceInTrouble) {
-            self.lock().pace.failed(now, span);
+    /// A call that was sent has ended. If it failed, the calls per second are limited for the given time from now on.
+    pub(crate) fn call_ended(&self, now: Instant, failed: Option<Duration>) {
+        let mut queue = self.lock();
+        queue.pace.ended(now);
+        if let Some(span) = failed
+            && does(Duty::PaceInTrouble)
+        {
+            queue.pace.failed(now, span);
         }
+    }
+
+    /// Ends the limit on the calls per second for good.
+    pub(crate) fn lift_pace(&self) {
+        self.lock().pace.lift();
     }
 
     fn lock(&self) -> MutexGuard<'_, PlaceQueue<oneshot::Sender<CallPlace>>> {
@@ -120,7 +131,7 @@ impl Drop for WaitingCall {
 impl Drop for CallPlace {
     fn drop(&mut self) {
         if does(Duty::GivePlacesBack) {
-            self.places.lock().give_back();
+            self.places.lock().give_back(self.kind);
         }
     }
 }

@@ -11,8 +11,14 @@ use crate::clock::Instant;
 pub(crate) struct TroublePace {
     /// Calls per million seconds that the leases need when nothing fails.
     needed: u64,
+    /// Number of calls that ended in the last second before the trouble: short leases make more than `needed` says.
+    usual: u64,
+    /// Beginning of the present second, and the calls that have ended in it.
+    second: (Instant, u64),
     /// End of the trouble; `None` if there is none.
     until: Option<Instant>,
+    /// True if there is no limit any more.
+    lifted: bool,
     /// Time of the next call if all calls kept the same distance.
     even: Instant,
 }
@@ -28,9 +34,30 @@ impl TroublePace {
         self.needed -= rate(period);
     }
 
-    /// A call has failed. The limit holds for `span` from now on.
+    /// A call has ended.
+    pub(crate) fn ended(&mut self, now: Instant) {
+        let (began, count) = self.second;
+        let passed = now.since(began);
+        if passed < Duration::from_secs(1) {
+            self.second.1 += 1;
+        } else {
+            if !self.is_on() {
+                self.usual = if passed < Duration::from_secs(2) { count } else { 0 };
+            }
+            self.second = (now, 1);
+        }
+    }
+
+    /// A call has failed. The limit holds for `span` from now on, and for a minute at most.
     pub(crate) fn failed(&mut self, now: Instant, span: Duration) {
-        self.until = self.until.max(Some(now + span));
+        if !self.lifted {
+            self.until = self.until.max(Some(now + span.min(TROUBLE_MAX)));
+        }
+    }
+
+    /// Ends the limit for good.
+    pub(crate) fn lift(&mut self) {
+        (self.until, self.lifted) = (None, true);
     }
 
     /// Ends the trouble if no call has failed for long enough.
@@ -57,7 +84,8 @@ impl TroublePace {
 
     /// Distance of two calls under the limit.
     fn distance(&self) -> Duration {
-        Duration::from_nanos(1_000_000 * SECOND / (2 * self.needed).max(LEAST * 1_000_000))
+        let least = LEAST.max(self.usual + self.usual / 2) * 1_000_000;
+        Duration::from_nanos(1_000_000 * SECOND / (2 * self.needed).max(least))
     }
 }
 
@@ -66,6 +94,9 @@ fn rate(period: Duration) -> u64 {
     let rate = u128::from(1_000_000 * SECOND) / period.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
+
+/// Longest time for which one failed call limits the others.
+const TROUBLE_MAX: Duration = Duration::from_secs(60);
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -133,6 +164,26 @@ mod tests {
         pace.end(at(15_000));
         assert!(pace.is_on(), "the longer trouble counts");
         pace.end(at(15_001));
+        assert!(!pace.is_on());
+    }
+
+    #[test]
+    fn a_program_with_many_short_leases_keeps_its_usual_calls_in_trouble() {
+        let mut pace = TroublePace::default();
+        pace.add(PERIOD);
+        // 1,000 calls per second.
+        (0..3_000).for_each(|call| pace.ended(at(60_000 + call)));
+        pace.failed(at(63_000), Duration::from_secs(15));
+        let count = sent(&mut pace, at(63_000), at(64_000));
+        assert!((1_480..=1_500 + u64::from(BURST)).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_shutdown_has_no_limit() {
+        let mut pace = TroublePace::default();
+        pace.failed(at(0), Duration::from_secs(15));
+        pace.lift();
+        pace.failed(at(1), Duration::from_secs(15));
         assert!(!pace.is_on());
     }
 

@@ -96,7 +96,10 @@ impl Rhythm {
         self.in_vain = 0;
         self.due = match latest {
             _ if answer.hinted || self.reads_often(answer.returned, ttl) => None,
-            None if answer.in_crowd => Some(answer.returned + part_by_chance(poll_period(ttl), jitter)),
+            None if answer.in_crowd => {
+                let look = answer.returned + part_by_chance(poll_period(ttl), jitter);
+                Some(look.min(answer.sent + poll_period(ttl)))
+            }
             Some(_) if answer.in_crowd => None,
             _ => Some(self.after_next_renewal(answer.sent, ttl, jitter)),
         };

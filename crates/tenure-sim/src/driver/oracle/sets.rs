@@ -29,7 +29,9 @@ impl DriverWorld {
     /// Checks a set that was denied, whose grants have this value: without faults, no lease is held that had been granted to
     /// it. The keeper vacates a grant that landed after the end of the wait.
     pub(in crate::driver) fn judge_denied_set(self: &Rc<Self>, process: usize, value: &str) {
-        if !self.plan.focus.is_calm() {
+        // While its credentials are wrong, the process cannot vacate anything.
+        let is_troubled = self.process(process, |it| it.troubled_until) > self.now.get();
+        if !self.plan.focus.is_calm() || is_troubled {
             return;
         }
         let (server, oracle) = (self.server.borrow(), self.oracle.borrow());

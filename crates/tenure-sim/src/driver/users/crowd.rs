@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tenure::Coordinator;
+use tenure::{Coordinator, ErrorKind};
 
 use super::waiting::Waiting;
 use super::{User, give_up};
@@ -13,10 +13,10 @@ use crate::driver::world::world;
 use crate::time::{MILLI, SECOND};
 
 impl User {
-    /// Some users renew their lease all the time, the others observe. Each of them always has a call that waits.
+    /// Some users renew their lease all the time, the others contend. Each of them always has a call that waits.
     pub(super) async fn crowd(&self, id: u64, coordinator: &Coordinator) {
         let Some(key) = world().plan.keys.get(self.number).cloned() else {
-            return self.observe_in_crowd(coordinator).await;
+            return self.contend_in_crowd(coordinator).await;
         };
         let Ok(request) = coordinator.lease(key.as_str()) else { return };
         let ttl = world().plan.ttls[0];
@@ -42,14 +42,27 @@ impl User {
         drop(owned);
     }
 
-    /// Without faults, every observer gets its answer, however many renewals go first.
-    async fn observe_in_crowd(&self, coordinator: &Coordinator) {
+    /// Without faults, every contender gets its answer, however many renewals go first.
+    async fn contend_in_crowd(&self, coordinator: &Coordinator) {
         self.sleep(world().draw(|rng| rng.below(MILLI))).await;
         let key = self.key();
-        let seen = bounded(self.process, "observe", 20 * SECOND, coordinator.observe(key.as_str())).await;
-        if let Err(error) = seen {
-            let sentence = format!("process {} cannot observe {key} without a fault: {error}", self.process);
-            world().violate(Invariant::L7, sentence);
+        let Ok(request) = coordinator.lease(key.as_str()) else { return };
+        let request = request.ttl(Duration::from_nanos(world().plan.ttls[0]));
+        let waiting = Waiting::new(self.process, &key);
+        match bounded(self.process, "try_acquire", 20 * SECOND, request.try_acquire()).await {
+            Ok(lease) => {
+                let owned = self.own(&lease);
+                drop(waiting);
+                give_up(&owned.0);
+                drop(lease);
+                drop(owned);
+            }
+            Err(error) if error.kind() == ErrorKind::Held => {}
+            Err(error) => {
+                let sentence =
+                    format!("process {} gets no answer about {key} without a fault: {error}", self.process);
+                world().violate(Invariant::L7, sentence);
+            }
         }
     }
 }

@@ -23,10 +23,10 @@ pub(crate) fn remove_if_dead(directory: impl AsFd, name: &str, wall_seconds: i64
     let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else { return false };
     let same = rustix::fs::fstat(&file).is_ok_and(|opened| opened.st_ino == there.st_ino);
     let is_old = there.st_mtime <= wall_seconds.saturating_sub(OLD_SECONDS);
-    // No lease uses a witness that was seen unlocked.
+    // Checked last: on some file systems the file has its name before its lock. An unlocked witness that was tried stays so.
     let unlocked = || ofd::is_locked(&file).is_ok_and(|locked| !locked);
-    same && unlocked()
-        && (is_old || is_unused(&file, name, there.st_dev))
+    same && (is_old || is_unused(&file, name, there.st_dev))
+        && unlocked()
         && rustix::fs::unlinkat(directory, name, AtFlags::empty()).is_ok()
 }
 
