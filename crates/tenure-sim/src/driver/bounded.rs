@@ -35,6 +35,10 @@ fn check(world: &Rc<DriverWorld>, process: usize, what: &'static str, limit: u64
     if done.get() || !alive {
         return;
     }
+    // The preempted task may be the one that resolves it.
+    if world.process(process, |it| it.preempted > 0) {
+        return world.after(limit, move |world| check(world, process, what, limit, done));
+    }
     let due = troubled_until + limit;
     if let Some(more) = due.checked_sub(world.now.get()).filter(|more| *more > 0) {
         return world.after(more, move |world| check(world, process, what, limit, done));

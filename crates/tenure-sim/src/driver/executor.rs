@@ -10,6 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use super::panics;
 use super::world::DriverWorld;
 use crate::Invariant;
+use crate::time::MILLI;
 
 /// Tasks of all processes. One of those that are ready runs at a time, chosen by the seed.
 #[derive(Default)]
@@ -143,16 +144,26 @@ impl DriverWorld {
         self.reach(super::Reached::Preempted);
         let span = self.draw(|rng| rng.skewed(0, self.plan.preemption_most));
         let current = self.current.get();
+        let began = self.now.get();
         self.preempted.set(self.preempted.get() + 1);
-        self.run_until(self.now.get() + span);
+        self.process(current, |it| it.preempted += 1);
+        self.run_until(began + span);
+        self.process(current, |it| it.preempted -= 1);
         self.preempted.set(self.preempted.get() - 1);
         self.current.set(current);
+        // Others may have been preempted meanwhile, for longer than the span.
+        if self.now.get() - began > PREEMPTED_LONG {
+            self.trouble(current, 0);
+        }
     }
 }
 
 fn lock(ready: &Mutex<BTreeSet<usize>>) -> std::sync::MutexGuard<'_, BTreeSet<usize>> {
     ready.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// A preemption of this length or more counts as trouble of its process.
+const PREEMPTED_LONG: u64 = 500 * MILLI;
 
 /// Maximum number of tasks that are preempted at the same time.
 const PREEMPTED_MAX: u32 = 3;

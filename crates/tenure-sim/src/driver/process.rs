@@ -23,6 +23,8 @@ pub(super) struct DriverProcess {
     pub(super) troubled_until: u64,
     /// Its credentials are wrong until then.
     pub(super) denied_until: u64,
+    /// Number of its tasks that are preempted in the middle of a poll.
+    pub(super) preempted: u32,
     pub(super) link: Link,
     /// True if its keeper was killed: no one can vacate what it held.
     pub(super) keeper_killed: bool,
@@ -40,6 +42,7 @@ impl DriverProcess {
             user_stalled_until: 0,
             troubled_until: 0,
             denied_until: 0,
+            preempted: 0,
             link: Link::default(),
             keeper_killed: false,
         }
