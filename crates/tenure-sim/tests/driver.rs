@@ -54,7 +54,6 @@ const SOON: &[&str] = &[
     "denial-never-reported",
     "key-write-forgotten",
     "any-group-size",
-    "cancelled-slot-kept",
     "denied-set-kept",
 ];
 
