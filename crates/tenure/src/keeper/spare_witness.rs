@@ -12,8 +12,8 @@ pub(super) struct SpareWitness {
     ready: Option<Lock>,
     /// True while the file is being created.
     pending: bool,
-    /// Number of witnesses that leases have asked for, up to [`REPEATED`].
-    asked: u32,
+    /// Number of grants of leases with a witness, up to [`REPEATED`].
+    grants: u32,
     /// True if no further lease is granted.
     retired: bool,
 }
@@ -21,13 +21,13 @@ pub(super) struct SpareWitness {
 impl SpareWitness {
     /// The spare witness, for a lease that needs one now.
     pub(super) fn take(&mut self) -> Option<Lock> {
-        self.asked = (self.asked + 1).min(REPEATED);
         self.ready.take()
     }
 
-    /// True if the caller must create the next one.
+    /// A lease with a witness was granted. True if the caller must create the next witness.
     pub(super) fn begin(&mut self) -> bool {
-        let wanted = self.asked >= REPEATED && self.ready.is_none() && !self.pending && !self.retired;
+        self.grants = (self.grants + 1).min(REPEATED);
+        let wanted = self.grants >= REPEATED && self.ready.is_none() && !self.pending && !self.retired;
         self.pending |= wanted;
         wanted
     }
@@ -49,5 +49,5 @@ impl SpareWitness {
     }
 }
 
-/// Number of leases after which a process is taken to acquire further ones.
+/// Number of grants after which a coordinator is taken to acquire further leases.
 const REPEATED: u32 = 2;

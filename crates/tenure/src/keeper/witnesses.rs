@@ -84,7 +84,7 @@ impl Witnesses {
         NewWitness::Pending
     }
 
-    /// Creates a spare witness for the next lease, if this process acquires leases again and again.
+    /// Creates a spare witness after a grant, if this coordinator acquires leases again and again.
     pub(crate) fn refill(&mut self, random: u128) {
         if let Some(location) = self.location.clone()
             && self.spare.begin()
