@@ -25,6 +25,8 @@ pub(super) struct Rhythm {
     due: Option<Instant>,
     /// Number of reads since then that did not show it.
     in_vain: u32,
+    /// True if the latest answer found this contender in a crowd.
+    in_crowd: bool,
     /// Time at which the latest read was sent.
     sent: Option<Instant>,
     /// Arrival of the latest answer.
@@ -70,13 +72,15 @@ impl Rhythm {
     /// An answer showed this record.
     ///
     /// If a hint caused the read, the store may hint at every renewal: the contender then needs no rhythm. One of many
-    /// contenders does without one, too, and first reads at a random phase: together they see each renewal soon.
+    /// contenders does without one, too. It reads once at a random phase, and then each poll period: together they see each
+    /// renewal soon.
     pub(super) fn saw(&mut self, record: &Record, answer: Answer, ttl: Ttl, jitter: u32) {
         if self.answered.replace(answer.returned) == Some(answer.returned) {
             return;
         }
         self.read_until = self.read_until.max(answer.returned) + answer.lasts;
         let previous = self.sent.replace(answer.sent);
+        let was_in_crowd = std::mem::replace(&mut self.in_crowd, answer.in_crowd);
         let beat = Beat { term: record.term, sequence: record.sequence, written_at: record.written_at };
         let latest = self.latest.filter(|latest| latest.term == beat.term);
         match latest {
@@ -96,11 +100,11 @@ impl Rhythm {
         self.in_vain = 0;
         self.due = match latest {
             _ if answer.hinted || self.reads_often(answer.returned, ttl) => None,
-            None if answer.in_crowd => {
+            None if answer.in_crowd && !was_in_crowd => {
                 let look = answer.returned + part_by_chance(poll_period(ttl), jitter);
                 Some(look.min(answer.sent + poll_period(ttl)))
             }
-            Some(_) if answer.in_crowd => None,
+            _ if answer.in_crowd => None,
             _ => Some(self.after_next_renewal(answer.sent, ttl, jitter)),
         };
     }
