@@ -269,7 +269,7 @@ impl Tally {
         missed(faults.chain(met), seeds)
     }
 
-    /// The faults of the network of the driver that are below their quota for this number of seeds, in words.
+    /// Network faults of the driver's world that are below their quota for this number of seeds, in words.
     pub(crate) fn below_quota_of_driver(&self, seeds: u64) -> Vec<String> {
         let faults =
             FAULTS_OF_DRIVER.iter().map(|(fault, quota)| (fault.words(), *quota, self.faults(*fault)));
@@ -311,7 +311,7 @@ const FAULTS_OF_PRIMITIVES: &[(Fault, u64)] = &[
     (Fault::StoreStepped, 1_000),
 ];
 
-/// The faults of the network of the driver, each with its quota per thousand seeds.
+/// Network faults of the driver's world, each with its quota per thousand seeds.
 const FAULTS_OF_DRIVER: &[(Fault, u64)] = &[
     (Fault::RequestLost, 10_000),
     (Fault::AnswerLost, 10_000),

@@ -10,8 +10,9 @@ use super::{name, nonce_ring, ofd};
 /// Removes an unlocked witness that was not written for a day before `wall_seconds`, or that no lease has used. After an
 /// error it stays.
 ///
-/// A process that ends without a shutdown leaves its spare witness behind. The day is measured by wall clocks, which may jump. No process acts under an unlocked witness in any case: a
-/// contender that would have inspected it waits for the ttl instead.
+/// A process that ends without a shutdown leaves its spare witness behind. The day is measured by wall clocks, which may
+/// jump. No process acts under an unlocked witness in any case: a contender that would have inspected it waits for the
+/// ttl instead.
 pub(crate) fn remove_if_dead(directory: impl AsFd, name: &str, wall_seconds: i64) -> bool {
     let directory = directory.as_fd();
     let Ok(there) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
