@@ -5,7 +5,7 @@ use crate::host::witness::Lock;
 /// It lists no nonce of a record, so it proves nothing until a lease uses it. Nonces are never listed in advance: see
 /// [`LockedFile::list`](crate::host::witness::locked_file::LockedFile::list).
 ///
-/// The first two leases of a coordinator create their own witnesses. Most commands acquire one lease, and a file for
+/// The first three leases of a coordinator create their own witnesses. Most commands acquire one or two, and a file for
 /// another one would only cost time.
 #[derive(Debug, Default)]
 pub(super) struct SpareWitness {
@@ -50,4 +50,4 @@ impl SpareWitness {
 }
 
 /// Number of grants after which a coordinator is taken to acquire further leases.
-const REPEATED: u32 = 2;
+const REPEATED: u32 = 3;
